@@ -238,9 +238,13 @@ func (c *call) isBeingLeft(block string) bool {
 		if err != nil {
 			return err
 		}
-		left = len(b.Uses) > 0
+		left = len(b.Uses)+len(b.Movers) > 0
+		users := slices.Clone(b.Movers)
 		for _, use := range b.Uses {
-			d, err := tx.Devices().Get(use.DeviceID)
+			users = append(users, use.DeviceID)
+		}
+		for _, id := range users {
+			d, err := tx.Devices().Get(id)
 			left = left && err == nil && d.Deleting
 		}
 		return nil
@@ -258,6 +262,9 @@ func (c *call) release(o ipObject) error {
 		}
 		if len(o.block.Uses) > 0 {
 			return request.Unprocessable("The block has addresses that are assigned to devices: unassign them first")
+		}
+		if len(o.block.Movers) > 0 {
+			return request.Unprocessable("The block has the endpoint of a cluster, which its devices move: delete them first")
 		}
 		return tx.DropBlock(o.block)
 	})

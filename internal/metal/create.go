@@ -59,7 +59,7 @@ func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (
 		if d.Seq, err = tx.Sequence(); err != nil {
 			return err
 		}
-		for _, fill := range []func(*store.Tx, *store.Device, *api.DeviceCreate) error{c.chooseKeys, c.claimHardware, c.addressDevice} {
+		for _, fill := range []func(*store.Tx, *store.Device, *api.DeviceCreate) error{c.chooseKeys, c.claimHardware, c.addressDevice, c.joinEndpoint} {
 			if err := fill(tx, d, req); err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ func machineOf(d *store.Device, userdata []byte, keys []string) driver.Machine {
 	os := systemOf(d.OS)
 	m := driver.Machine{
 		ID: d.ID, Hostname: d.Hostname, Plan: d.Plan, OS: d.OS, CPUs: plan.CPUs, MemoryBytes: plan.MemoryBytes,
-		Userdata: userdata, SSHKeys: keys, Tags: d.Tags,
+		Userdata: userdata, SSHKeys: keys, Tags: d.Tags, Endpoint: d.Endpoint,
 		Instance: driver.InstanceData{
 			InstanceID: d.ID, LocalHostname: d.Hostname, Region: d.Metro, AvailabilityZone: d.Facility,
 			CloudName: cloudName, Platform: cloudName, Distro: os.Distro, DistroVersion: os.Version,

@@ -114,14 +114,15 @@ func (b *bench) powerOff(ctx context.Context, device string) error {
 	return c.Do(ctx, http.MethodPost, "/metal/v1/devices/"+device+"/actions", map[string]string{"type": "power_off"}, nil)
 }
 
-// measureOutage polls until the API has failed and recovered.
+// shutdownTime is longer than a machine takes to shut down.
+const shutdownTime = time.Minute
+
+// measureOutage polls until the API has failed and recovered. A machine that is powered off shuts
+// down, and may hand the endpoint over without a failed request.
 func measureOutage(ctx context.Context, api string) (time.Duration, error) {
-	probe := &http.Client{Timeout: time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true,                                  // a new connection each time, like new clients
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // any response counts
-	}}
+	probe := newProbe()
 	var down time.Time
-	for {
+	for start := time.Now(); ; {
 		began := time.Now()
 		ok := answers(ctx, probe, api)
 		switch {
@@ -131,11 +132,20 @@ func measureOutage(ctx context.Context, api string) (time.Duration, error) {
 			down = began
 		case ok && !down.IsZero():
 			return time.Since(down), nil
+		case began.Sub(start) > shutdownTime && down.IsZero():
+			return 0, nil
 		}
 		if err := wait(ctx, 50*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// newProbe returns a client that opens a new connection each time, like new clients.
+func newProbe() *http.Client {
+	return &http.Client{Timeout: time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // any response counts
+	}}
 }
 
 func answers(ctx context.Context, probe *http.Client, url string) bool {

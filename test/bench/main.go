@@ -43,6 +43,7 @@ var parts = []part{
 	{"local", "A cluster of two machines on this host", measureLocal},
 	{"clusters", "A management cluster and a workload cluster, by command", measureClusters},
 	{"failover", "Three control planes, the machine with the endpoint powered off", measureFailover},
+	{"endpoint", "Three control planes without a management plane, the machine with the endpoint broken", measureEndpoint},
 	{"recovery", "SIGKILL of each component until all are ready again", measureRecovery},
 }
 

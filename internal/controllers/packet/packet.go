@@ -67,6 +67,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	endpoints := &vip.Controller{
 		Client: client, Access: source, Prober: vip.HTTPProber{Secrets: []ctrlclient.Reader{o.Secrets, mgr.GetAPIReader()}}, Events: events, Clock: now, WatchFilter: o.WatchFilter,
 	}
+	if o.Workloads != nil {
+		endpoints.Leases = vip.WorkloadLeases{Workloads: o.Workloads}
+	}
 	etcds := &etcdcluster.Controller{
 		Client: client, Secrets: contents.New(o.Metadata, mgr.GetAPIReader()), Access: source, Etcd: etcdcluster.Client{}, Events: events, Clock: now, WatchFilter: o.WatchFilter,
 	}

@@ -30,6 +30,7 @@ func Applets() []string {
 	return []string{
 		"/usr/bin/systemctl", "/usr/bin/journalctl", "/usr/bin/kubeadm", "/usr/bin/cloud-init",
 		"/usr/sbin/poweroff", "/usr/sbin/reboot", "/usr/sbin/halt", "/usr/sbin/shutdown",
+		"/usr/sbin/drover-endpoint",
 	}
 }
 
@@ -135,7 +136,7 @@ func (b Builder) addPrograms(root string) error {
 	for _, applet := range Applets() {
 		links[applet] = MachineProgram
 	}
-	for _, unit := range []string{"containerd", "kubelet", "ssh"} {
+	for _, unit := range []string{"containerd", "kubelet", "ssh", "drover-endpoint"} {
 		links["/etc/systemd/system/multi-user.target.wants/"+unit+".service"] = "/usr/lib/systemd/system/" + unit + ".service"
 	}
 	for path, target := range links {

@@ -81,8 +81,11 @@ type Machine struct {
 	// IPv4, then IPv6 where the driver has it.
 	Addresses []Address
 	// SSHKeys are public keys in the form of an authorized_keys line.
-	SSHKeys  []string
-	Tags     []string
+	SSHKeys []string
+	Tags    []string
+	// Endpoint is the address that the machine moves together with the other machines that have it
+	// here, where the driver's networks allow that. It is never among its elastic addresses.
+	Endpoint netip.Addr
 	Instance InstanceData
 }
 
@@ -118,6 +121,9 @@ type Networks struct {
 	// machines. Otherwise every machine gets its own network of two addresses, the first of which
 	// is its gateway.
 	Flat bool
+	// Endpoints means that control plane machines move the address of their cluster's endpoint among
+	// themselves.
+	Endpoints bool
 }
 
 // Power is the desired power state.

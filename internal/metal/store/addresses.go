@@ -118,6 +118,9 @@ func aligned(a netip.Addr, count int) netip.Addr {
 
 // dropAddresses releases the addresses of a device.
 func (t *Tx) dropAddresses(d *Device) error {
+	if err := t.dropMover(d); err != nil {
+		return err
+	}
 	for _, a := range d.Addresses {
 		if err := t.Assigned().Delete(a.ID); err != nil {
 			return err
@@ -136,6 +139,19 @@ func (t *Tx) dropAddresses(d *Device) error {
 	return nil
 }
 
+// dropMover forgets that a device moves an address.
+func (t *Tx) dropMover(d *Device) error {
+	if d.EndpointID == "" {
+		return nil
+	}
+	b, err := t.Blocks().Get(d.EndpointID)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	b.Movers = slices.DeleteFunc(b.Movers, func(id string) bool { return id == d.ID })
+	return t.keepUnlessDropped(b)
+}
+
 // returnTo returns the addresses of a device to their block. The block is deleted if it was made
 // for the device, or if its project is deleted and no other device uses it.
 func (t *Tx) returnTo(b *Block, d *Device) error {
@@ -143,11 +159,15 @@ func (t *Tx) returnTo(b *Block, d *Device) error {
 		return t.DropBlock(b)
 	}
 	b.Uses = slices.DeleteFunc(b.Uses, func(u Use) bool { return u.DeviceID == d.ID })
+	return t.keepUnlessDropped(b)
+}
+
+func (t *Tx) keepUnlessDropped(b *Block) error {
 	dropped, err := t.isDropped(b.ProjectID)
 	if err != nil {
 		return err
 	}
-	if dropped && len(b.Uses) == 0 {
+	if dropped && len(b.Uses) == 0 && len(b.Movers) == 0 {
 		return t.DropBlock(b)
 	}
 	return t.Blocks().Put(b)

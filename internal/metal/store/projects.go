@@ -9,7 +9,7 @@ func (t *Tx) DropProject(id string) error {
 		dropAll(t.Tokens(), func(x *Token) bool { return x.Project == id }),
 		dropAll(t.SSHKeys(), func(k *SSHKey) bool { return k.ProjectID == id }),
 		dropAll(t.Hardware(), func(h *Hardware) bool { return h.ProjectID == id && h.DeviceID == "" }),
-		t.dropBlocks(func(b *Block) bool { return b.ProjectID == id && len(b.Uses) == 0 }),
+		t.dropBlocks(func(b *Block) bool { return b.ProjectID == id && len(b.Uses) == 0 && len(b.Movers) == 0 }),
 		t.BGP().Delete(id),
 		t.Projects().Delete(id),
 	)

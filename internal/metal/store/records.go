@@ -52,6 +52,10 @@ type Device struct {
 	SSHKeyIDs       []string        `json:"sshKeyIDs,omitempty"`
 	ReservationID   string          `json:"reservationID,omitempty"`
 	Addresses       []Address       `json:"addresses,omitempty"`
+	// Endpoint is the address that the device moves together with other devices of its control
+	// plane, and EndpointID its block, if it does.
+	Endpoint   netip.Addr `json:"endpoint,omitzero"`
+	EndpointID string     `json:"endpointID,omitempty"`
 
 	// Desired state.
 	Power     string `json:"power"`
@@ -154,7 +158,9 @@ type Block struct {
 	Details    string          `json:"details,omitempty"`
 	CustomData json.RawMessage `json:"customData,omitempty"`
 	Uses       []Use           `json:"uses,omitempty"`
-	Created    time.Time       `json:"created"`
+	// Movers are the devices that move the address among themselves, whichever it is assigned to.
+	Movers  []string  `json:"movers,omitempty"`
+	Created time.Time `json:"created"`
 }
 
 // Use is an address of a block that is assigned to a device.

@@ -19,6 +19,8 @@ type Device struct {
 	Role string
 	// Version is the Kubernetes version to run; empty leaves the choice to the machine.
 	Version string
+	// Endpoint means that the machine may move the address of its cluster's endpoint by itself.
+	Endpoint bool
 	// User are the tags that the user asked for.
 	User []string
 }
@@ -29,6 +31,9 @@ func (d Device) Encode() []string {
 	tags = append(tags, claimKey+d.Claim, roleKey+d.Role)
 	if d.Version != "" {
 		tags = append(tags, join(versionKey, d.Version))
+	}
+	if d.Endpoint {
+		tags = append(tags, endpointLease)
 	}
 	return unique(tags)
 }

@@ -1,6 +1,9 @@
 package tags
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // The tags of an elastic address. Addresses have always had the first, which agents inside workload
 // clusters search for. It does not tell clusters of the same name in two namespaces apart, so
@@ -8,6 +11,10 @@ import "slices"
 const (
 	endpointCluster   = former + clusterKey
 	endpointNamespace = current + namespaceKey
+	// endpointLease is on devices that move the address of the endpoint by themselves, with a Lease
+	// in their cluster.
+	endpointLease = "drover:endpoint:lease"
+	controlPlane  = "master"
 )
 
 // Endpoint is a cluster as the tags of its elastic address identify it.
@@ -44,6 +51,34 @@ func (e Endpoint) OtherCluster(tags []string) string {
 func HasNamespace(tags []string) bool {
 	_, found := find(tags, endpointNamespace)
 	return found
+}
+
+// MovedBy returns the cluster whose endpoint a device with the tags may take without being assigned
+// its address. The tags of a device include those that whoever created the cluster chose, so a
+// device whose tags name two clusters, namespaces or roles may take none.
+func MovedBy(tags []string) (Endpoint, bool) {
+	cluster, oneCluster := only(tags, current+clusterKey, former+clusterKey)
+	namespace, oneNamespace := only(tags, current+namespaceKey, former+namespaceKey)
+	role, oneRole := only(tags, roleKey)
+	if !oneCluster || !oneNamespace || !oneRole || role != controlPlane || !slices.Contains(tags, endpointLease) {
+		return Endpoint{}, false
+	}
+	return Endpoint{Namespace: namespace, Cluster: cluster}, true
+}
+
+// only returns the value of the one tag with any of the keys. A tag of full length may have been
+// shortened, so it has no value.
+func only(tags []string, keys ...string) (value string, one bool) {
+	found := 0
+	for _, tag := range tags {
+		for _, key := range keys {
+			if v, ok := strings.CutPrefix(tag, key); ok {
+				value, found = v, found+1
+				one = v != "" && len(tag) < MaxLength
+			}
+		}
+	}
+	return value, one && found == 1
 }
 
 func other(tags []string, key, own string) string {

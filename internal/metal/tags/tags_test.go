@@ -19,6 +19,10 @@ func TestEncodeDeviceKeepsTheWireFormat(t *testing.T) {
 			Device{Machine: machine, Role: "master", Version: "v1.36.3"},
 			append(slices.Clone(names), "kubernetes.io/role:master", "kubernetes.io/version:v1.36.3"),
 		},
+		"a machine that moves the endpoint": {
+			Device{Machine: machine, Role: "master", Endpoint: true},
+			append(slices.Clone(names), "kubernetes.io/role:master", "drover:endpoint:lease"),
+		},
 		"without a version": {Device{Machine: machine, Role: "node"}, append(slices.Clone(names), "kubernetes.io/role:node")},
 		"the user's tags come first, without empty and repeated ones": {
 			Device{Machine: machine, Role: "node", User: []string{"rack:7", "", "rack:7", "capp:namespace:farm"}},
@@ -123,6 +127,44 @@ func TestEndpoint(t *testing.T) {
 				t.Errorf("OtherCluster = %q, want %q", got, tt.otherCluster)
 			}
 		})
+	}
+}
+
+func TestMovedBy(t *testing.T) {
+	own := Device{
+		Machine: Machine{Namespace: "farm", Cluster: "herd", Name: "herd-cp-1", Claim: "1"}, Role: "master", Version: "v1.36.3", Endpoint: true,
+	}
+	with := func(change func(d *Device)) []string {
+		d := own
+		change(&d)
+		return d.Encode()
+	}
+	for name, tt := range map[string]struct {
+		tags []string
+		want Endpoint
+	}{
+		"a control plane machine":       {own.Encode(), Endpoint{"farm", "herd"}},
+		"with tags of the user":         {with(func(d *Device) { d.User = []string{"rack:7"} }), Endpoint{"farm", "herd"}},
+		"without the tag":               {with(func(d *Device) { d.Endpoint = false }), Endpoint{}},
+		"a worker":                      {with(func(d *Device) { d.Role = "node" }), Endpoint{}},
+		"a worker that claims the role": {with(func(d *Device) { d.Role, d.User = "node", []string{"kubernetes.io/role:master"} }), Endpoint{}},
+		"one that claims a namespace":   {with(func(d *Device) { d.User = []string{"capp:namespace:barn"} }), Endpoint{}},
+		"one that claims a cluster":     {with(func(d *Device) { d.User = []string{"capp:cluster-id:flock"} }), Endpoint{}},
+		"one that claims another cluster and hides its own": {
+			with(func(d *Device) {
+				d.User = []string{"capp:cluster-id:herd", "capp:namespace:farm", "capp:cluster-id:flock", "capp:namespace:barn"}
+			}), Endpoint{},
+		},
+		"one that claims it in the former form":  {with(func(d *Device) { d.User = []string{"cluster-api-provider-packet:cluster-id:flock"} }), Endpoint{}},
+		"one whose user repeats its own tags":    {with(func(d *Device) { d.User = []string{"capp:namespace:farm"} }), Endpoint{"farm", "herd"}},
+		"a name that may have been shortened":    {with(func(d *Device) { d.Cluster = strings.Repeat("c", 90) }), Endpoint{}},
+		"a device that belongs to no cluster":    {[]string{"drover:endpoint:lease", "kubernetes.io/role:master"}, Endpoint{}},
+		"a cluster without a namespace, or name": {[]string{"drover:endpoint:lease", "kubernetes.io/role:master", "capp:cluster-id:herd", "capp:namespace:"}, Endpoint{}},
+	} {
+		got, ok := MovedBy(tt.tags)
+		if got != tt.want || ok != (tt.want != Endpoint{}) {
+			t.Errorf("%s: MovedBy(%q) = %+v, %t, want %+v", name, tt.tags, got, ok, tt.want)
+		}
 	}
 }
 

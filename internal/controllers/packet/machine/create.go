@@ -116,13 +116,22 @@ func (c *Controller) compose(ctx context.Context, s *scope) (client.DeviceOrder,
 		OperatingSystem: spec.OS,
 		BillingCycle:    spec.BillingCycle,
 		IPXEScriptURL:   spec.IPXEUrl,
-		Tags:            tags.Device{Machine: s.identity(), Role: s.owner.role, Version: s.owner.version, User: spec.Tags}.Encode(),
+		Tags:            s.tags(),
 		Userdata:        data,
 		SSHKeys:         keys.inline,
 		ProjectSSHKeys:  keys.project,
 	}
 	s.placement().apply(&order)
 	return order, nil
+}
+
+// tags returns the tags of the device. Without another VIP manager, a control plane machine may
+// move the endpoint by itself, if metal's machines can.
+func (s *scope) tags() []string {
+	return tags.Device{
+		Machine: s.identity(), Role: s.owner.role, Version: s.owner.version, User: s.machine.Spec.Tags,
+		Endpoint: s.owner.role == roleControlPlane && s.packetCluster.Spec.VIPManager == infrav1.VIPManagerCPEM,
+	}.Encode()
 }
 
 func (s *scope) placement() placement {

@@ -161,9 +161,31 @@ func TestUserTagsAreKept(t *testing.T) {
 	want := []string{
 		"team:a", "rack:7", "capp:cluster-id:c", "capp:machine-uid:m-cp", "capp:namespace:" + w.Namespace,
 		"drover:claim:" + m.Annotations[infrav1.ClaimAnnotation], "kubernetes.io/role:master", "kubernetes.io/version:v1.36.3",
+		"drover:endpoint:lease",
 	}
 	if diff := cmp.Diff(want, w.API.Devices(w.Project)[0].Tags); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+}
+
+func TestOnlyControlPlanesWithCPEMMoveTheirEndpoint(t *testing.T) {
+	for name, tt := range map[string]struct {
+		manager      infrav1.VIPManagerType
+		controlPlane bool
+		want         bool
+	}{
+		"a control plane":               {infrav1.VIPManagerCPEM, true, true},
+		"a worker":                      {infrav1.VIPManagerCPEM, false, false},
+		"a control plane with kube-vip": {infrav1.VIPManagerKubeVIP, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(c *infrav1.PacketCluster) { c.Spec.VIPManager = tt.manager })
+			w.Machine(t, "m", packettest.MachineOptions{Cluster: "c", ControlPlane: tt.controlPlane})
+			w.run(t, "m")
+			if got := slices.Contains(w.API.Devices(w.Project)[0].Tags, "drover:endpoint:lease"); got != tt.want {
+				t.Errorf("the machine moves its endpoint: %t, want %t", got, tt.want)
+			}
+		})
 	}
 }
 

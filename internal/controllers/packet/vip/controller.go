@@ -1,11 +1,13 @@
 // Package vip keeps the control plane endpoint of a cluster on a machine that answers (vipManager
 // CPEM).
 //
-// The endpoint is an elastic address. The controller checks the machine that holds it from outside.
-// When that stops answering and another control plane machine answers, it moves the address there.
-// It also moves the address off a machine that is being deleted. No agent runs inside the cluster.
-// The package never reserves or releases addresses; package cluster does. Start with decide, which
-// is the policy; Reconcile gathers its input, and status.go computes the condition.
+// The endpoint is an elastic address. Local machines move it among themselves (package
+// kube/endpoint), and the controller only records which has it. All other machines it checks from
+// outside: when the one that holds the address stops answering and another control plane machine
+// answers, it moves the address there. It also moves the address off a machine that is being
+// deleted. Both go on while the cluster is paused. The package never reserves or releases
+// addresses; package cluster does. Start with decide, which is the policy; Reconcile gathers its
+// input, and status.go computes the condition.
 package vip
 
 import (
@@ -41,6 +43,9 @@ type Controller struct {
 	Access *access.Source
 	// Prober checks machines.
 	Prober Prober
+	// Leases reads which machine has an address that machines move themselves; nil means that none
+	// do.
+	Leases Leases
 	// Events records moves.
 	Events record.EventRecorder
 	// Clock is the time.
@@ -70,6 +75,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // check probes machines and decides. A decision may require the health of all machines first.
 func (c *Controller) check(ctx context.Context, s *scope) error {
+	if c.observeAgents(ctx, s) {
+		return nil
+	}
 	c.probe(ctx, s, s.isHolder)
 	s.decision = decide(s.situation())
 	if s.decision.check {
@@ -93,6 +101,7 @@ type observation struct {
 	// movedAt is when the address was moved last. The status may lack it if a write failed.
 	movedAt *metav1.Time
 	health  map[string]health
+	agents  agents
 }
 
 // of returns what is known of a cluster. A cluster is never reconciled twice at once.

@@ -162,13 +162,21 @@ func (c *Controller) move(ctx context.Context, s *scope) error {
 
 func (s *scope) moved(ctx context.Context) {
 	e, d := s.packetCluster.Status.Endpoint, s.decision
+	s.recollection.health[d.to] = health{}
+	s.recordMove(d.to)
+	ctrl.LoggerFrom(ctx).Info("Moved the endpoint", "address", e.Address, "machine", e.Machine, "why", d.why)
+	s.event("Assigned address %s to machine %q: %s", e.Address, e.Machine, d.why)
+}
+
+func (s *scope) event(format string, args ...any) {
+	s.controller.Events.Eventf(s.packetCluster, corev1.EventTypeNormal, "EndpointMoved", format, args...)
+}
+
+// recordMove records a device that holds the address from now on.
+func (s *scope) recordMove(device string) {
 	now := metav1.NewTime(s.controller.Clock.Now())
 	s.recollection.movedAt = &now
-	s.recollection.health[d.to] = health{}
-	s.setHolder(d.to)
-	ctrl.LoggerFrom(ctx).Info("Moved the endpoint", "address", e.Address, "machine", e.Machine, "why", d.why)
-	s.controller.Events.Eventf(s.packetCluster, corev1.EventTypeNormal, "EndpointMoved",
-		"Assigned address %s to machine %q: %s", e.Address, e.Machine, d.why)
+	s.setHolder(device)
 }
 
 // setHolder records the device that holds the address.

@@ -12,7 +12,6 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
-	"sigs.k8s.io/cluster-api/util/annotations"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
@@ -29,6 +28,8 @@ type scope struct {
 	machines      map[string]*infrav1.PacketMachine // by device
 	candidates    []candidate
 	recollection  *observation
+	// reported is the device that held the address according to the status.
+	reported string
 
 	decision decision
 }
@@ -42,12 +43,16 @@ func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope
 	}
 	s.Visit = v
 	s.recollection = c.memory.of(s.packetCluster.UID)
+	s.reported = s.packetCluster.Status.Endpoint.DeviceID
 	if err := s.loadCandidates(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
+// skip doesn't ask whether the cluster is paused: a failed machine doesn't wait until it is
+// resumed. While clusterctl moves a cluster, only the copy that it leaves has a status with an
+// address.
 func (s *scope) skip(ctx context.Context, p *infrav1.PacketCluster) (_ bool, err error) {
 	if !p.DeletionTimestamp.IsZero() {
 		s.controller.memory.forget(p.UID)
@@ -57,7 +62,7 @@ func (s *scope) skip(ctx context.Context, p *infrav1.PacketCluster) (_ bool, err
 		return true, nil
 	}
 	s.cluster, err = util.GetOwnerCluster(ctx, s.controller.Client, p.ObjectMeta)
-	return err != nil || s.cluster == nil || annotations.IsPaused(s.cluster, p), ctrlclient.IgnoreNotFound(err)
+	return err != nil || s.cluster == nil, ctrlclient.IgnoreNotFound(err)
 }
 
 func movable(c *infrav1.PacketCluster) bool {

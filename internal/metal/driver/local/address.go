@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-dev/drover/internal/kube/endpoint"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
@@ -74,18 +75,6 @@ func announce(link netlink.Link, ip netip.Addr) error {
 		return err
 	}
 	defer unix.Close(fd)
-	frame := gratuitousARP(link.Attrs().HardwareAddr, ip)
+	frame := endpoint.Announcement(link.Attrs().HardwareAddr, ip)
 	return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Protocol: 0x0608, Halen: 6})
-}
-
-// gratuitousARP returns an ARP request for the sender's own address, which updates the ARP tables
-// of all neighbors.
-func gratuitousARP(mac net.HardwareAddr, ip netip.Addr) []byte {
-	broadcast := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-	frame := append(append([]byte{}, broadcast...), mac...)
-	frame = append(frame, 0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1)
-	frame = append(frame, mac...)
-	frame = append(frame, ip.AsSlice()...)
-	frame = append(frame, 0, 0, 0, 0, 0, 0)
-	return append(frame, ip.AsSlice()...)
 }

@@ -114,7 +114,7 @@ func (d *Driver) imagesDir() string { return filepath.Join(d.home, imagesDir) }
 
 // Networks implements driver.Driver.
 func (d *Driver) Networks() driver.Networks {
-	return driver.Networks{Public: d.network.Public, Private: d.network.Private, Flat: true}
+	return driver.Networks{Public: d.network.Public, Private: d.network.Private, Flat: true, Endpoints: true}
 }
 
 // HostAddress implements driver.Host.

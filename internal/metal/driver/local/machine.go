@@ -173,7 +173,7 @@ func (m *machine) spec(want driver.Machine, image node.Image) guest.Spec {
 	s := guest.Spec{
 		ID: m.id, Hostname: want.Hostname, HostUsers: m.driver.hostUsers, Dir: m.dir, Lower: image.Root(), Program: m.driver.program, Images: m.driver.imagesDir(),
 		CPUs: want.CPUs, MemoryBytes: want.MemoryBytes, SSHKeys: want.SSHKeys, Userdata: want.Userdata,
-		Metadata: m.driver.network.metadata(), Variables: want.Variables(),
+		Metadata: m.driver.network.metadata(), Variables: want.Variables(), Endpoint: want.Endpoint,
 	}
 	for _, a := range want.Addresses {
 		if a.IP.IsValid() {
@@ -297,6 +297,8 @@ func (m *machine) setElastic(elastic []netip.Addr) error {
 	if err != nil {
 		return err
 	}
+	// Whichever of its machines the endpoint is assigned to, their agents decide which has it.
+	elastic = without(elastic, []netip.Addr{spec.Endpoint})
 	gone := without(spec.Elastic, elastic)
 	spec.Elastic = elastic
 	if err := spec.Write(m.dir); err != nil {

@@ -1,9 +1,7 @@
 package local
 
 import (
-	"net"
 	"net/netip"
-	"slices"
 	"testing"
 )
 
@@ -33,18 +31,6 @@ func TestLinkNamesFitTheKernel(t *testing.T) {
 	a, b := d.linkName("6f9619ff-8b86-d011-b42d-00c04fc964ff"), d.linkName("7f9619ff-8b86-d011-b42d-00c04fc964ff")
 	if len(a) > 15 || len(d.bridgeName()) > 15 || a == b {
 		t.Errorf("names %q, %q, %q", a, b, d.bridgeName())
-	}
-}
-
-func TestGratuitousARP(t *testing.T) {
-	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
-	frame := gratuitousARP(mac, netip.MustParseAddr("198.18.0.9"))
-	if len(frame) != 42 {
-		t.Fatalf("a frame of %d bytes, want 42", len(frame))
-	}
-	sender, target := frame[28:32], frame[38:42]
-	if !slices.Equal(sender, target) || !slices.Equal(sender, []byte{198, 18, 0, 9}) || !slices.Equal(frame[6:12], []byte(mac)) {
-		t.Errorf("frame % x", frame)
 	}
 }
 

@@ -27,6 +27,42 @@ type pins struct {
 	mu sync.Mutex
 	// addresses are the addresses of each machine, by ID.
 	addresses map[string][]netip.Addr
+	// endpoints are the addresses that machines move among themselves, by machine.
+	endpoints map[string]netip.Addr
+}
+
+// pin gives a machine the address that it shares, and its own, except those that others have.
+func (p *pins) pin(s guest.Spec) {
+	if p.endpoints == nil {
+		p.endpoints = map[string]netip.Addr{}
+	}
+	delete(p.endpoints, s.ID)
+	if s.Endpoint.IsValid() {
+		p.endpoints[s.ID] = s.Endpoint
+	}
+	p.keep(s.ID, addressesOf(s))
+}
+
+func (p *pins) remove(id string) {
+	delete(p.addresses, id)
+	delete(p.endpoints, id)
+}
+
+// allowed returns the addresses that each machine may use. One that machines share is theirs unless
+// it is assigned to a machine that doesn't share it: an older one, which keeps it until it is
+// unassigned.
+func (p *pins) allowed() map[string][]netip.Addr {
+	var assigned []netip.Addr
+	for _, have := range p.addresses {
+		assigned = append(assigned, have...)
+	}
+	all := maps.Clone(p.addresses)
+	for id, endpoint := range p.endpoints {
+		if !slices.Contains(assigned, endpoint) {
+			all[id] = append(slices.Clone(all[id]), endpoint)
+		}
+	}
+	return all
 }
 
 // assign gives addresses to a machine, and takes them from all others: an elastic address that
@@ -68,7 +104,7 @@ func addressesOf(s guest.Spec) []netip.Addr {
 
 // pin lets a machine use its addresses, and no others of the network.
 func (d *Driver) pin(s guest.Spec) error {
-	return d.changePins(func() { d.pins.keep(s.ID, addressesOf(s)) })
+	return d.changePins(func() { d.pins.pin(s) })
 }
 
 // pinAssigned is pin for a machine that just got addresses, maybe from others.
@@ -78,7 +114,7 @@ func (d *Driver) pinAssigned(s guest.Spec) error {
 
 // unpin forgets a machine.
 func (d *Driver) unpin(id string) error {
-	return d.changePins(func() { delete(d.pins.addresses, id) })
+	return d.changePins(func() { d.pins.remove(id) })
 }
 
 // pinAll pins the machines that exist when the driver starts.
@@ -96,7 +132,7 @@ func (d *Driver) pinAll(ids []string) error {
 	}
 	return d.changePins(func() {
 		for _, s := range specs {
-			d.pins.keep(s.ID, addressesOf(s))
+			d.pins.pin(s)
 		}
 	})
 }
@@ -106,7 +142,7 @@ func (d *Driver) changePins(change func()) error {
 	d.pins.mu.Lock()
 	defer d.pins.mu.Unlock()
 	change()
-	if err := nft(d.filterRules(d.pins.addresses)); err != nil {
+	if err := nft(d.filterRules(d.pins.allowed())); err != nil {
 		return fmt.Errorf("pinning the addresses of local machines: %w", err)
 	}
 	return nil

@@ -42,6 +42,39 @@ func TestStaleSpecTakesNoAddressFromAnother(t *testing.T) {
 	}
 }
 
+func TestEndpointIsPinnedToAllItsMachines(t *testing.T) {
+	address := netip.MustParseAddr
+	own, endpoint := address("198.18.0.2"), address("198.18.0.9")
+	spec := func(id string, endpoint netip.Addr, all ...netip.Addr) guest.Spec {
+		return guest.Spec{ID: id, Endpoint: endpoint, Elastic: all}
+	}
+	var p pins
+	for _, s := range []guest.Spec{
+		spec("a", endpoint, own), spec("b", endpoint), spec("older", netip.Addr{}), spec("tenant", address("198.18.0.8")),
+	} {
+		p.pin(s)
+	}
+	check := func(when string, want map[string][]netip.Addr) {
+		t.Helper()
+		for id, have := range p.allowed() {
+			if !slices.Equal(have, want[id]) {
+				t.Errorf("%s: machine %q may use %v, want %v", when, id, have, want[id])
+			}
+		}
+	}
+	tenant := []netip.Addr{address("198.18.0.8")}
+	shared := map[string][]netip.Addr{"a": {own, endpoint}, "b": {endpoint}, "tenant": tenant}
+	check("at first", shared)
+	p.assign("older", []netip.Addr{endpoint})
+	check("while an older machine has it", map[string][]netip.Addr{"a": {own}, "older": {endpoint}, "tenant": tenant})
+	p.assign("older", nil)
+	check("after it was unassigned", shared)
+	p.remove("b")
+	check("after a machine was removed", map[string][]netip.Addr{"a": {own, endpoint}, "tenant": tenant})
+	p.pin(spec("a", netip.Addr{}, own))
+	check("after a machine was reinstalled without it", map[string][]netip.Addr{"a": {own}, "tenant": tenant})
+}
+
 // lan is a bridge with the ports of machines. Their network namespaces are all that exists of them.
 type lan struct {
 	*Driver
@@ -316,6 +349,51 @@ func TestMachineCannotUseAddressesOfOthers(t *testing.T) {
 			t.Errorf("a machine uses %s: arrives %t, want %t", tt.name, got, tt.arrives)
 		}
 	}
+}
+
+// TestOnlyItsControlPlaneClaimsAnEndpoint lets machines announce an endpoint, and checks which of
+// them a neighbor hears.
+func TestOnlyItsControlPlaneClaimsAnEndpoint(t *testing.T) {
+	l := newLAN(t)
+	endpoint, other := l.address(l.network.Public, 200), l.address(l.network.Public, 201)
+	member, second, tenant := l.station("member", 10), l.station("second", 11), l.station("tenant", 12)
+	older, neighbor := l.station("older", 13), l.station("neighbor", 14)
+	for s, address := range map[*station]netip.Addr{member: endpoint, second: endpoint, tenant: other} {
+		s.spec.Endpoint = address
+		if err := l.pin(s.spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := neighbor.listen()
+	claims := func(s *station) bool {
+		own := frames{from: hardwareAddr(s.spec.ID), to: everyone}
+		s.awaitLink(in)
+		s.send(own.arp(own.from, endpoint, "<claim>"))
+		s.send(own.ip(s.spec.Addresses[0].IP, "<next>"))
+		return receive(t, in, "<claim>", "<next>")
+	}
+	check := func(when string, want map[*station]bool) {
+		t.Helper()
+		for _, s := range []*station{member, second, tenant, older} {
+			if got := claims(s); got != want[s] {
+				t.Errorf("%s: machine %q claims the endpoint: %t, want %t", when, s.spec.ID, got, want[s])
+			}
+		}
+	}
+	check("at first", map[*station]bool{member: true, second: true})
+	older.spec.Elastic = []netip.Addr{endpoint}
+	if err := l.pinAssigned(older.spec); err != nil {
+		t.Fatal(err)
+	}
+	check("while it is assigned to an older machine", map[*station]bool{older: true})
+	if err := l.unpin(older.spec.ID); err != nil {
+		t.Fatal(err)
+	}
+	older.spec.Elastic = nil
+	if err := l.pinAssigned(older.spec); err != nil {
+		t.Fatal(err)
+	}
+	check("afterwards", map[*station]bool{member: true, second: true})
 }
 
 // receive reports whether a frame with the marker arrives before the next one.

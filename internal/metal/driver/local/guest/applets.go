@@ -24,6 +24,8 @@ func applets() map[string]func(args []string) int {
 		"halt":       func([]string) int { return sendRequest(request{Verb: ExitPowerOff}) },
 		"reboot":     func([]string) int { return sendRequest(request{Verb: ExitReboot}) },
 		"shutdown":   shutdown,
+
+		"drover-endpoint": endpointAgent,
 	}
 }
 

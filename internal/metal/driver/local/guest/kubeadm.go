@@ -36,6 +36,10 @@ func kubeadm(args []string) int {
 	if slices.Contains([]string{"init", "join"}, verb(args)) {
 		awaitRuntime()
 	}
+	if err := markFounder(args); err != nil {
+		fmt.Fprintln(os.Stderr, "kubeadm on a local machine:", err)
+		return codeFailed
+	}
 	argv := append([]string{"kubeadm"}, patched...)
 	if needsProxyPatch(args) {
 		return initThenPatchProxy(argv, h)

@@ -116,3 +116,14 @@ func TestKubeletReservesHostResources(t *testing.T) {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 }
+
+func TestFounds(t *testing.T) {
+	for line, want := range map[string]bool{
+		"init --config /run/kubeadm/kubeadm.yaml": true, "--v=5 init": true, "join 198.18.0.9:6443 --control-plane": false,
+		"init phase etcd local": false, "init --dry-run": false, "reset -f": false, "version": false,
+	} {
+		if got := founds(strings.Fields(line)); got != want {
+			t.Errorf("kubeadm %s founds a cluster: %t, want %t", line, got, want)
+		}
+	}
+}

@@ -132,6 +132,7 @@ func (m *machine) setUp() error {
 		func() error { return setUpNetwork(m.spec) },
 		func() error { return writeIdentity(m.spec) },
 		func() error { return writeKubeletSettings(m.spec) },
+		func() error { return writeEndpoint(m.spec) },
 		m.listen,
 	} {
 		if err := step(); err != nil {

@@ -43,6 +43,8 @@ type Spec struct {
 	MemoryBytes int64
 	Addresses   []Address
 	Elastic     []netip.Addr
+	// Endpoint is the address that the machine moves together with others, if it does.
+	Endpoint netip.Addr
 	// Images is the host's directory of image archives, if any.
 	Images string
 	// Metadata is the address of the metadata service, if any.
