@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"crypto"
 	"crypto/tls"
+	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
 	"time"
@@ -81,4 +83,25 @@ func readSecret(ctx context.Context, c Cluster, purpose secret.Purpose) (*corev1
 		return nil, fmt.Errorf("reading the credentials of etcd: %w", err)
 	}
 	return s, nil
+}
+
+// Authority returns the key of a cluster's CA, which signs snapshots of the cluster, and the
+// certificates that verify them. The key is nil if the management plane doesn't have it.
+func Authority(ctx context.Context, c Cluster) (crypto.Signer, []*x509.Certificate, error) {
+	ca, err := readSecret(ctx, c, secret.ClusterCA)
+	if err != nil {
+		return nil, nil, err
+	}
+	certs, err := pki.ParseCerts(ca.Data[corev1.TLSCertKey])
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the CA in Secret %q: %w", ca.Name, err)
+	}
+	if len(ca.Data[corev1.TLSPrivateKeyKey]) == 0 {
+		return nil, certs, nil
+	}
+	key, err := pki.ParseKey(ca.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the key of the CA in Secret %q: %w", ca.Name, err)
+	}
+	return key, certs, nil
 }
