@@ -60,7 +60,9 @@ func clientPair(ctx context.Context, c Cluster, ca *corev1.Secret, external bool
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("reading the CA in Secret %q: %w", ca.Name, err)
 	}
-	cert, key, err = authority.Issue(pki.Template(pkix.Name{CommonName: "drover-etcd"}, nil, time.Now(), certificateLife))
+	template := pki.Template(pkix.Name{CommonName: "drover-etcd"}, nil, time.Now(), certificateLife)
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	cert, key, err = authority.Issue(template)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("issuing a client certificate for etcd: %w", err)
 	}

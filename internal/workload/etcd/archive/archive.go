@@ -63,6 +63,10 @@ type Seal struct {
 // Write writes an archive. It fails if the content does, or has another size than the manifest.
 func Write(w io.Writer, m Manifest, content Content, seal Seal) error {
 	m.Format = format
+	return write(w, m, content, seal)
+}
+
+func write(w io.Writer, m Manifest, content Content, seal Seal) error {
 	sealed, err := age.Encrypt(w, seal.Recipients...)
 	if err != nil {
 		return fmt.Errorf("encrypting: %w", err)
