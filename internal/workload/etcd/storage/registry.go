@@ -62,8 +62,8 @@ func (r *registry) location(tag string) string { return "oci://" + r.repository.
 // Put implements Storage. Registries identify content by its digest, so the archive, which is
 // encrypted, is a temporary file first.
 func (r *registry) Put(ctx context.Context, tag string, fill func(io.Writer) error) (Entry, error) {
-	if _, err := remote.Head(r.repository.Tag(tag), r.options(ctx)...); err == nil {
-		return Entry{}, fmt.Errorf("%w: %s", ErrExists, r.location(tag))
+	if err := r.checkFree(ctx, tag); err != nil {
+		return Entry{}, err
 	}
 	file, err := os.CreateTemp("", "drover-snapshot-*")
 	if err != nil {
@@ -81,6 +81,19 @@ func (r *registry) Put(ctx context.Context, tag string, fill func(io.Writer) err
 		return Entry{}, fmt.Errorf("pushing %s: %w", r.location(tag), err)
 	}
 	return Entry{Name: tag, Size: layer.size, Location: r.location(tag)}, nil
+}
+
+// checkFree returns an error unless the registry responds and has no such tag.
+func (r *registry) checkFree(ctx context.Context, tag string) error {
+	_, err := remote.Head(r.repository.Tag(tag), r.options(ctx)...)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w: %s", ErrExists, r.location(tag))
+	case isMissing(err):
+		return nil
+	default:
+		return fmt.Errorf("connecting to the registry of %s: %w", r.location(tag), err)
+	}
 }
 
 func (r *registry) push(ctx context.Context, tag string, layer *fileLayer) error {
