@@ -173,10 +173,10 @@ func TestSnapshotReportsAFullDiskAndALostMember(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
 	if _, err := s.WriteTo(&failing{left: 50_000}); !errors.Is(err, errFull) {
 		t.Errorf("got %v, want %v", err, errFull)
 	}
+	s.Close() // Etcd waits for streams when it stops.
 	e.Stop(0)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

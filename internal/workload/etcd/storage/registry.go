@@ -163,14 +163,16 @@ func (r *registry) Get(ctx context.Context, tag string) (io.ReadCloser, error) {
 
 // Delete implements Storage. The registry frees the space when it collects garbage.
 func (r *registry) Delete(ctx context.Context, tag string) error {
-	found, err := remote.Head(r.repository.Tag(tag), r.options(ctx)...)
-	if isMissing(err) {
-		return nil
+	ref := r.repository.Tag(tag)
+	found, err := remote.Head(ref, r.options(ctx)...)
+	if err == nil {
+		err = remote.Delete(r.repository.Digest(found.Digest.String()), r.options(ctx)...)
 	}
-	if err != nil {
-		return err
+	if err == nil { // Some registries keep the tags of a deleted manifest.
+		if _, left := remote.Head(ref, r.options(ctx)...); left == nil {
+			err = remote.Delete(ref, r.options(ctx)...)
+		}
 	}
-	err = remote.Delete(r.repository.Digest(found.Digest.String()), r.options(ctx)...)
 	if isMissing(err) {
 		return nil
 	}
