@@ -38,6 +38,7 @@ type Restore struct {
 	Progress func(string)
 
 	archive  io.ReadSeeker
+	close    func()
 	key      archive.Key
 	machines []*machine
 	id       string
@@ -45,11 +46,12 @@ type Restore struct {
 
 // Run restores the snapshot and returns its manifest.
 func (r *Restore) Run(ctx context.Context) (archive.Manifest, error) {
-	m, end, err := r.prepare(ctx)
+	r.close = func() {}
+	defer func() { r.close() }()
+	m, err := r.prepare(ctx)
 	if err != nil {
 		return m, err
 	}
-	defer end()
 	r.id, err = r.pause(ctx, storage.Name(time.Now()))
 	if err != nil {
 		return m, err
@@ -67,23 +69,18 @@ func (r *Restore) Run(ctx context.Context) (archive.Manifest, error) {
 }
 
 // prepare verifies everything that can be verified before anything changes.
-func (r *Restore) prepare(ctx context.Context) (m archive.Manifest, end func(), err error) {
+func (r *Restore) prepare(ctx context.Context) (m archive.Manifest, err error) {
 	r.Progress("Verifying snapshot " + r.Snapshot)
-	if end, err = r.fetch(ctx); err != nil {
-		return m, nil, err
+	if err := r.fetch(ctx); err != nil {
+		return m, err
 	}
-	defer func() {
-		if err != nil {
-			end()
-		}
-	}()
 	if m, err = r.verify(ctx); err != nil {
-		return m, nil, fmt.Errorf("verifying snapshot %s: %w; nothing was changed", r.Snapshot, err)
+		return m, fmt.Errorf("verifying snapshot %s: %w; nothing was changed", r.Snapshot, err)
 	}
 	if r.machines, err = r.findMachines(ctx); err != nil {
-		return m, nil, fmt.Errorf("%w; nothing was changed", err)
+		return m, fmt.Errorf("%w; nothing was changed", err)
 	}
-	return m, end, r.inspectAll(ctx)
+	return m, r.inspectAll(ctx)
 }
 
 // verify reads the whole archive: its signature comes last.

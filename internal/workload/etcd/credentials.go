@@ -16,10 +16,6 @@ import (
 	"github.com/drover-dev/drover/internal/base/pki"
 )
 
-// serverName is in the certificates of all members, stacked or external, whatever address they are
-// reached at.
-const serverName = "localhost"
-
 // certificateLife limits what a stolen certificate is worth. Snapshots of large clusters take
 // minutes.
 const certificateLife = time.Hour
@@ -38,7 +34,6 @@ func credentials(ctx context.Context, c Cluster, external bool) (*tls.Config, er
 	if trust.RootCAs, err = pki.Pool(ca.Data[corev1.TLSCertKey]); err != nil {
 		return nil, fmt.Errorf("reading the CA in Secret %q: %w", ca.Name, err)
 	}
-	trust.ServerName = serverName
 	pair, err := clientPair(ctx, c, ca, external)
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func (e *Etcd) defragOne(ctx context.Context, m Member, progress func(Defragment
 	defer c.Close()
 	limited, cancel := context.WithTimeout(ctx, defragTimeout)
 	defer cancel()
-	if _, err := c.Defragment(limited, m.at.address); err != nil {
+	if _, err := c.Defragment(limited, m.at.url); err != nil {
 		return err
 	}
 	after, err := e.Members(ctx)

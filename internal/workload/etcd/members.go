@@ -105,7 +105,7 @@ func (e *Etcd) endpointOf(m *pb.Member) (endpoint, bool) {
 		if len(m.ClientURLs) == 0 {
 			return endpoint{}, false
 		}
-		return endpoint{m.ClientURLs[0], m.Name}, true
+		return endpoint{url: m.ClientURLs[0]}, true
 	}
 	i := slices.IndexFunc(e.endpoints, func(at endpoint) bool { return at.member == m.Name })
 	if i < 0 {
@@ -122,7 +122,7 @@ func (e *Etcd) readStatus(ctx context.Context, m *Member) error {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	s, err := c.Status(ctx, m.at.address)
+	s, err := c.Status(ctx, m.at.url)
 	if err != nil {
 		return err
 	}

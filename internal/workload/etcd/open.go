@@ -1,12 +1,12 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -42,14 +42,22 @@ type Cluster struct {
 type Etcd struct {
 	// External reports whether the members run on machines of their own.
 	External bool
-	// endpoints are Pods by the name of their member, or URLs of members.
+	// endpoints are Pods with the name of their member, or URLs of members.
 	endpoints []endpoint
 	trust     *tls.Config
-	dial      func(ctx context.Context, address string) (net.Conn, error)
+	dial      func(ctx context.Context, pod string) (net.Conn, error)
 }
 
-// endpoint is where clients reach a member. member is empty until it answers.
-type endpoint struct{ address, member string }
+// endpoint is where clients reach a member.
+type endpoint struct {
+	// url also names the server that the certificate must be for.
+	url string
+	// pod, if set, is the Pod to connect to instead, and member the member in it.
+	pod, member string
+}
+
+// podURL is the URL of members in Pods. The certificates of all of them contain that name.
+const podURL = "https://localhost:" + clientPort
 
 // Open finds the members of a cluster's etcd. It doesn't connect to them.
 func Open(ctx context.Context, c Cluster) (*Etcd, error) {
@@ -61,7 +69,7 @@ func Open(ctx context.Context, c Cluster) (*Etcd, error) {
 	if urls := plane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints; len(urls) > 0 {
 		e.External = true
 		for _, url := range urls {
-			e.endpoints = append(e.endpoints, endpoint{address: url})
+			e.endpoints = append(e.endpoints, endpoint{url: url})
 		}
 	}
 	if e.trust, err = credentials(ctx, c, e.External); err != nil || e.External {
@@ -106,7 +114,7 @@ func (e *Etcd) findPods(ctx context.Context, c Cluster) error {
 	}
 	for i := range pods.Items {
 		if p := &pods.Items[i]; p.Status.Phase == corev1.PodRunning {
-			e.endpoints = append(e.endpoints, endpoint{p.Name, p.Spec.NodeName})
+			e.endpoints = append(e.endpoints, endpoint{podURL, p.Name, p.Spec.NodeName})
 		}
 	}
 	if len(e.endpoints) == 0 {
@@ -118,11 +126,13 @@ func (e *Etcd) findPods(ctx context.Context, c Cluster) error {
 // connect returns a client of one member.
 func (e *Etcd) connect(at endpoint) (*clientv3.Client, error) {
 	config := clientv3.Config{
-		Endpoints: []string{at.address}, TLS: e.trust, DialTimeout: dialTimeout, Logger: zap.NewNop(),
+		Endpoints: []string{at.url}, TLS: e.trust, DialTimeout: dialTimeout, Logger: zap.NewNop(),
 		DialKeepAliveTime: dialTimeout, DialKeepAliveTimeout: callTimeout,
 	}
-	if e.dial != nil {
-		config.DialOptions = []grpc.DialOption{grpc.WithContextDialer(e.dial)}
+	if at.pod != "" {
+		config.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return e.dial(ctx, at.pod)
+		})}
 	}
 	return clientv3.New(config)
 }
@@ -130,7 +140,7 @@ func (e *Etcd) connect(at endpoint) (*clientv3.Client, error) {
 // eachEndpoint calls use for endpoints, until it returns no error.
 func (e *Etcd) eachEndpoint(use func(*clientv3.Client) error) error {
 	var failed error
-	for _, at := range slices.All(e.endpoints) {
+	for _, at := range e.endpoints {
 		c, err := e.connect(at)
 		if err != nil {
 			return err
@@ -139,7 +149,7 @@ func (e *Etcd) eachEndpoint(use func(*clientv3.Client) error) error {
 		if err == nil {
 			return nil
 		}
-		failed = errors.Join(failed, fmt.Errorf("%s: %w", at.address, err))
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", cmp.Or(at.pod, at.url), err))
 	}
 	return failed
 }
