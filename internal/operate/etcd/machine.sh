@@ -26,6 +26,15 @@ await() {
 
 stopped() { ! running 'etcd|kube-apiserver'; }
 
+# end_servers ends API servers, which try to reach etcd for half a minute otherwise.
+end_servers() {
+  for process in /proc/[0-9]*; do
+    if [ "$(cat "$process/comm" 2>/dev/null)" = kube-apiserver ]; then kill -KILL "${process#/proc/}" 2>/dev/null || true; fi
+  done
+}
+
+stopped_at_last() { end_servers; stopped; }
+
 serving() {
   local code
   code=$(curl -ks -o /dev/null -w '%{http_code}' "https://127.0.0.1:$1/readyz")
@@ -47,7 +56,7 @@ stop) # takes the control plane and etcd away from the kubelet
     if [ -e "$manifests/$pod.yaml" ]; then mv "$manifests/$pod.yaml" "$stash/$pod.yaml"; fi
   done
   systemctl start kubelet
-  await 240 stopped || fail "etcd or kube-apiserver is still running after two minutes: check the kubelet"
+  await 10 stopped || await 240 stopped_at_last || fail "etcd or kube-apiserver is still running after two minutes: check the kubelet"
   ;;
 restore) # ID DIRECTORY AHEAD FLAG…: replaces the data by a snapshot on standard input
   id=$2 data=$3 ahead=$4

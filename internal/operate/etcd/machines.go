@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
@@ -89,6 +90,19 @@ func (r *Restore) each(which func(*machine) bool, do func(*machine) error) error
 		}
 	}
 	return nil
+}
+
+// all calls do for machines at the same time.
+func (r *Restore) all(which func(*machine) bool, do func(*machine) error) error {
+	failed := make([]error, len(r.machines))
+	var group sync.WaitGroup
+	for i, m := range r.machines {
+		if which(m) {
+			group.Go(func() { failed[i] = do(m) })
+		}
+	}
+	group.Wait()
+	return errors.Join(failed...)
 }
 
 func isMember(m *machine) bool       { return m.member }

@@ -109,7 +109,7 @@ func (r *Restore) read(w io.Writer) (archive.Manifest, error) {
 // replace stops all API servers and members, replaces the data and starts them again.
 func (r *Restore) replace(ctx context.Context, m archive.Manifest) error {
 	r.Progress("Stopping the control plane")
-	if err := r.each(isControlPlane, func(one *machine) error { return r.do(ctx, one, "stop") }); err != nil {
+	if err := r.all(isControlPlane, func(one *machine) error { return r.do(ctx, one, "stop") }); err != nil {
 		return err
 	}
 	ahead := strconv.FormatInt(plane.RevisionsAhead(m.Created, time.Now()), 10)

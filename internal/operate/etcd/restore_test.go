@@ -41,6 +41,7 @@ func TestEveryMemberIsRestoredFromTheSameSnapshot(t *testing.T) {
 		"cp-0_start-etcd cp-1_start-etcd cp-2_start-etcd cp-0_await-etcd cp-1_await-etcd cp-2_await-etcd " +
 		"cp-0_start-api cp-1_start-api cp-2_start-api cp-0_await-api cp-1_await-api cp-2_await-api " +
 		"cp-0_restart-kubelet cp-1_restart-kubelet cp-2_restart-kubelet cp-0_finish cp-1_finish cp-2_finish")
+	slices.Sort(w.host.calls[:3]) // machines stop at the same time
 	if diff := cmp.Diff(want, strings.Fields(strings.ReplaceAll(strings.Join(w.host.calls, "\n"), " ", "_"))); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
@@ -71,7 +72,9 @@ func TestExternalMembersAreRestoredWithoutAPIServers(t *testing.T) {
 		"stop": {"cp-0 stop", "etcd-0 stop"}, "restore": {"etcd-0 restore"}, "start-api": {"cp-0 start-api"},
 		"restart-kubelet": {"cp-0 restart-kubelet", "worker restart-kubelet"},
 	} {
-		if got := w.host.verbs(verb); !slices.Equal(got, want) {
+		got := w.host.verbs(verb)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", verb, got, want)
 		}
 	}
