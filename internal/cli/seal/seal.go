@@ -1,5 +1,5 @@
-// Package seal has the flags that select how backups and snapshots are encrypted and decrypted: with
-// a passphrase or for age recipients. Start with Flags.
+// Package seal has the flags that select how backups and snapshots are encrypted and decrypted:
+// with a passphrase or for age recipients. Start with Flags.
 package seal
 
 import (

@@ -1,6 +1,6 @@
 // Package etcd is what `drover etcd` does, with the privileges of the caller, who needs to read the
-// Secrets of the cluster: package workload/etcd reads and maintains etcd while it responds, and this
-// package restores it when it doesn't. Start with Find and Restore.
+// Secrets of the cluster: package workload/etcd reads and maintains etcd while it responds, and
+// this package restores it when it doesn't. Start with Find and Restore.
 package etcd
 
 import (

@@ -1,5 +1,5 @@
-// Package etcdtest provides tests with a real etcd with TLS, and the objects with which a management
-// plane describes it as the external etcd of a cluster. Start with Start.
+// Package etcdtest provides tests with a real etcd with TLS, and the objects with which a
+// management plane describes it as the external etcd of a cluster. Start with Start.
 package etcdtest
 
 import (
@@ -42,7 +42,7 @@ type Etcd struct {
 	t         testing.TB
 }
 
-// Member is a member and the URLs that it is told.
+// Member is a member with its URLs and its data directory.
 type Member struct {
 	Name, Client, Peer, Dir string
 	process                 *kubetest.Process
