@@ -10,16 +10,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/workload/etcd"
 )
 
-// Find finds the cluster of a name. A cluster of Drover and its Cluster API cluster have the same
-// name, in different namespaces.
+// Find finds the cluster of a name, in any namespace if namespace is empty. The Cluster API cluster
+// of a cluster of Drover has the same name and its own namespace.
 func Find(ctx context.Context, plane *inspect.Plane, namespace, name string) (etcd.Cluster, error) {
 	if namespace != "" {
 		if _, err := plane.Find(ctx, namespace, name); err == nil {
-			namespace = ""
+			namespace = anywherev1.SystemNamespace
 		}
 	}
 	found, err := plane.FindCAPI(ctx, namespace, name)
