@@ -12,9 +12,13 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// restoringAnnotation is on objects that a restore has paused, with the name of the restore. One
-// that is interrupted and run again has the same name.
-const restoringAnnotation = "etcd.drover.dev/restoring"
+const (
+	// restoringAnnotation is on a Cluster while its etcd is restored, with the name of the restore.
+	// One that is interrupted and run again has the same name.
+	restoringAnnotation = "etcd.drover.dev/restoring"
+	// pausedAnnotation is on objects that a restore, not their user, has paused.
+	pausedAnnotation = "etcd.drover.dev/paused-by-restore"
+)
 
 // pause stops controllers from replacing machines whose API server doesn't respond, and returns the
 // name of the restore.
@@ -36,16 +40,16 @@ func (r *Restore) pause(ctx context.Context, id string) (string, error) {
 		}
 		if err := r.change(ctx, c, func() {
 			annotate(c, anywherev1.PausedAnnotation, "true")
-			annotate(c, restoringAnnotation, id)
+			annotate(c, pausedAnnotation, "true")
 		}); err != nil {
 			return "", err
 		}
 	}
-	// The name stays on a Cluster that its user has paused, too; only its own pause is undone.
 	return id, r.change(ctx, cluster, func() {
+		annotate(cluster, restoringAnnotation, id)
 		if !ptr.Deref(cluster.Spec.Paused, false) {
 			cluster.Spec.Paused = ptr.To(true)
-			annotate(cluster, restoringAnnotation, id)
+			annotate(cluster, pausedAnnotation, "true")
 		}
 	})
 }
@@ -56,25 +60,26 @@ func (r *Restore) resume(ctx context.Context) error {
 	if err := r.Objects.Get(ctx, r.Cluster.ObjectKey, cluster); err != nil {
 		return fmt.Errorf("resuming the cluster: %w", err)
 	}
-	if cluster.Annotations[restoringAnnotation] != "" {
-		if err := r.change(ctx, cluster, func() {
+	if err := r.change(ctx, cluster, func() {
+		if cluster.Annotations[pausedAnnotation] != "" {
 			cluster.Spec.Paused = nil
-			delete(cluster.Annotations, restoringAnnotation)
-		}); err != nil {
-			return err
 		}
+		delete(cluster.Annotations, pausedAnnotation)
+		delete(cluster.Annotations, restoringAnnotation)
+	}); err != nil {
+		return err
 	}
 	clusters, err := r.described(ctx)
 	if err != nil {
 		return err
 	}
 	for _, c := range clusters {
-		if c.Annotations[restoringAnnotation] == "" {
+		if c.Annotations[pausedAnnotation] == "" {
 			continue
 		}
 		if err := r.change(ctx, c, func() {
 			delete(c.Annotations, anywherev1.PausedAnnotation)
-			delete(c.Annotations, restoringAnnotation)
+			delete(c.Annotations, pausedAnnotation)
 		}); err != nil {
 			return err
 		}

@@ -181,8 +181,8 @@ func TestPauseOfTheUserIsKept(t *testing.T) {
 	if _, err := w.restore().Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if ours, upstream, _ := w.paused(); ours || !upstream {
-		t.Errorf("paused: %t, %t; want only what the user has paused", ours, upstream)
+	if ours, upstream, id := w.paused(); ours || !upstream || id != "" {
+		t.Errorf("paused: %t, %t, %q; want only what the user has paused", ours, upstream, id)
 	}
 }
 
