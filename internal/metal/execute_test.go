@@ -41,8 +41,8 @@ func TestAdministratorsRunProgramsInMachines(t *testing.T) {
 	w := newShells(t)
 	d := w.create(order("m"))
 	for query, want := range map[string]Execution{
-		"argv=cat&argv=-n": {Output: d.ID + ` [cat -n] "hello"`},
-		"argv=false":       {Output: d.ID + ` [false] "hello"`, Error: errFailed.Error()},
+		"argv=cat&argv=-n": {Output: d.ID + ` [cat -n] hello`},
+		"argv=false":       {Output: d.ID + ` [false] hello`, Error: errFailed.Error()},
 	} {
 		var got Execution
 		status := w.call(w.admin, "POST", "/drover/v1/devices/"+d.ID+"/exec?"+query, "hello", &got)

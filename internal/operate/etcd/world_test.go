@@ -63,7 +63,7 @@ func newWorld(t *testing.T, machines ...infrav1.PacketMachine) *world {
 	w := &world{t: t, store: storage.Directory{Path: t.TempDir()}, host: &fakeHost{}}
 	database := bytes.Repeat([]byte("database"), 4096)
 	sum := sha256.Sum256(database)
-	w.snapshot = append(database, sum[:]...)
+	w.snapshot = slices.Concat(database, sum[:])
 	authority, err := pki.NewAuthority("dev", time.Now(), time.Hour)
 	must(t, err)
 	w.identity, err = age.GenerateX25519Identity()

@@ -22,7 +22,7 @@ const certificateLife = time.Hour
 
 // credentials returns the configuration of a client. Of stacked etcd, the management plane has the
 // CA and issues a certificate; of external etcd, it has the certificate of the API servers.
-func credentials(ctx context.Context, c Cluster, external bool) (*tls.Config, error) { //nolint:revive // Two kinds of etcd have two Secrets.
+func credentials(ctx context.Context, c Cluster, external bool) (*tls.Config, error) {
 	ca, err := readSecret(ctx, c, secret.EtcdCA)
 	if err != nil {
 		return nil, err

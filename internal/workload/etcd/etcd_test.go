@@ -218,7 +218,7 @@ func TestCheckFindsDamage(t *testing.T) {
 
 func TestMissingSecretsAndForeignControlPlanesAreNamed(t *testing.T) {
 	e := etcdtest.Start(t, 1)
-	c := e.Cluster.Objects.(client.Client)
+	c := e.Objects.(client.Client)
 	if err := c.Delete(t.Context(), secret("dev-apiserver-etcd-client")); err != nil {
 		t.Fatal(err)
 	}

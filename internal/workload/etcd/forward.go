@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // The types of client-go's dialer.
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 )
@@ -79,7 +79,7 @@ type forwarded struct {
 	conn httpstream.Connection
 }
 
-func (f *forwarded) Close() error                   { return errors.Join(f.Stream.Reset(), f.conn.Close()) }
+func (f *forwarded) Close() error                   { return errors.Join(f.Reset(), f.conn.Close()) }
 func (*forwarded) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (*forwarded) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (*forwarded) SetDeadline(time.Time) error      { return nil }

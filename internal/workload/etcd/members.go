@@ -136,10 +136,10 @@ func (e *Etcd) readStatus(ctx context.Context, m *Member) error {
 func (m *Member) fill(s *clientv3.StatusResponse) {
 	m.Version, m.DBSize, m.DBInUse, m.RaftIndex, m.Revision = s.Version, s.DbSize, s.DbSizeInUse, s.RaftIndex, s.Header.Revision
 	m.Role, m.Health = Follower, Healthy
-	switch {
-	case s.Leader == 0:
+	switch s.Leader {
+	case 0:
 		m.Health = "has no leader"
-	case s.Leader == m.id:
+	case m.id:
 		m.Role = Leader
 	}
 	if len(s.Errors) > 0 {

@@ -75,7 +75,8 @@ func Open(ctx context.Context, c Cluster) (*Etcd, error) {
 	if e.trust, err = credentials(ctx, c, e.External); err != nil || e.External {
 		return e, err
 	}
-	return e, e.findPods(ctx, c)
+	err = e.findPods(ctx, c)
+	return e, err
 }
 
 // controlPlane returns the KubeadmControlPlane of a cluster.

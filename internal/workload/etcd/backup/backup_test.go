@@ -47,7 +47,7 @@ func TestSavedSnapshotsVerifyAgainstTheClustersCA(t *testing.T) {
 
 func TestClustersWithoutTheKeyOfTheirCAAreRejected(t *testing.T) {
 	e := etcdtest.Start(t, 1)
-	c := e.Cluster.Objects.(client.Client)
+	c := e.Objects.(client.Client)
 	ca := &corev1.Secret{}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "dev-ca"}, ca); err != nil {
 		t.Fatal(err)

@@ -192,14 +192,14 @@ type fileLayer struct {
 	size   int64
 }
 
-func newFileLayer(path string) (*fileLayer, error) {
-	f, err := os.Open(path)
+func newFileLayer(file string) (*fileLayer, error) {
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	digest, size, err := v1.SHA256(f)
-	return &fileLayer{path, digest, size}, err
+	return &fileLayer{file, digest, size}, err
 }
 
 func (l *fileLayer) Digest() (v1.Hash, error)             { return l.digest, nil }
