@@ -21,6 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/audit"
 	"github.com/drover-dev/drover/internal/cli/bundle"
 	"github.com/drover-dev/drover/internal/cli/cluster"
+	"github.com/drover-dev/drover/internal/cli/etcd"
 	"github.com/drover-dev/drover/internal/cli/gitops"
 	"github.com/drover-dev/drover/internal/cli/kubeconfig"
 	"github.com/drover-dev/drover/internal/cli/kubectl"
@@ -109,7 +110,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	plane.AddCommands(root, io)
 	addTo(root, "plane", registry.NewCommand(io))
 	addTo(root, "machines", metal.NewCommand(io), machine.NewCommand(io))
-	addTo(root, "clusters", gitops.NewCommand(io))
+	addTo(root, "clusters", etcd.NewCommand(io), gitops.NewCommand(io))
 	packages.AddCommands(root, "clusters", io)
 	user.AddCommands(root, "clusters", io)
 	bundle.AddCommands(root, "packages", io)

@@ -122,6 +122,7 @@ func extensions() map[string]func(*call) (*reply, error) {
 		"GET /drover/v1/devices":                                   listAllDevices,
 		"GET /drover/v1/devices/{device}":                          getMachine,
 		"GET /drover/v1/devices/{device}/console":                  getConsole,
+		"POST /drover/v1/devices/{device}/exec":                    execute,
 		"POST /drover/v1/projects/{project}/tokens":                createToken,
 		"POST /drover/v1/projects/{project}/hardware-reservations": createHardware,
 		"DELETE /drover/v1/hardware-reservations/{reservation}":    deleteHardware,

@@ -106,6 +106,7 @@ var audience = map[string]int{
 	"GET /drover/v1/devices":                                   own,
 	"GET /drover/v1/devices/{device}":                          hidden,
 	"GET /drover/v1/devices/{device}/console":                  hidden,
+	"POST /drover/v1/devices/{device}/exec":                    owners,
 	"POST /drover/v1/projects/{project}/tokens":                owners,
 	"POST /drover/v1/projects/{project}/hardware-reservations": owners,
 	"DELETE /drover/v1/hardware-reservations/{reservation}":    owners,

@@ -84,7 +84,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Manifest, error) {
 		}
 		return manifest, &NotABackupError{Path: o.Path, Err: err}
 	}
-	if err := restoreEtcd(ctx, binary, work, revisionsAhead(manifest.Created, time.Now())); err != nil {
+	if err := restoreEtcd(ctx, binary, work, RevisionsAhead(manifest.Created, time.Now())); err != nil {
 		return manifest, err
 	}
 	return manifest, takePlace(work, o.Home)
@@ -224,11 +224,11 @@ const (
 	revisionsPerSecond = 10_000
 )
 
-// revisionsAhead returns by how much a restored etcd begins after the revision of its backup. The
+// RevisionsAhead returns by how much a restored etcd begins after the revision of its backup. The
 // plane may have issued versions of objects after the backup, and a client that knows one must not
 // find another object under it. The same backup may be restored again, so that a later restore
 // begins after everything that an earlier one can have written.
-func revisionsAhead(created, now time.Time) int64 {
+func RevisionsAhead(created, now time.Time) int64 {
 	return minRevisionsAhead + max(0, int64(now.Sub(created)/time.Second))*revisionsPerSecond
 }
 

@@ -41,7 +41,7 @@ func TestRestoredEtcdNeverReissuesRevisions(t *testing.T) {
 	for _, now := range []time.Time{created.Add(time.Minute), created.Add(time.Minute + time.Second)} {
 		home := filepath.Join(dir, now.String())
 		write(t, filepath.Join(home, snapshotName), string(snapshot))
-		if err := restoreEtcd(t.Context(), binary, home, revisionsAhead(created, now)); err != nil {
+		if err := restoreEtcd(t.Context(), binary, home, RevisionsAhead(created, now)); err != nil {
 			t.Fatal(err)
 		}
 		after, stop := serveEtcd(t, binary, filepath.Join(home, "etcd"))
@@ -79,7 +79,7 @@ func TestRevisionsAheadGrowWithTheAgeOfABackup(t *testing.T) {
 		{"an hour later", created.Add(time.Hour), 1_036_000_000},
 		{"by a clock that is behind", created.AddDate(-1, 0, 0), 1_000_000_000},
 	} {
-		if got := revisionsAhead(created, tt.now); got != tt.want {
+		if got := RevisionsAhead(created, tt.now); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}

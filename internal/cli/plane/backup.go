@@ -6,13 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/cli/seal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/plane"
 )
 
 type backupOptions struct {
 	homeFlag
-	keys sealFlags
+	keys seal.Flags
 }
 
 func newBackup(io *ui.IO) *cobra.Command {
@@ -35,8 +36,7 @@ terminal.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), io, args[0]) },
 	}
 	o.add(cmd)
-	o.keys.add(cmd)
-	cmd.Flags().StringSliceVar(&o.keys.recipients, "recipient", nil, "age `recipient` (age1…) to encrypt for, instead of a passphrase; repeatable")
+	o.keys.AddEncryption(cmd)
 	return cmd
 }
 
@@ -48,7 +48,7 @@ func (o *backupOptions) run(ctx context.Context, io *ui.IO, path string) error {
 	if !home.Running() {
 		return plane.ErrNotRunning
 	}
-	recipients, err := o.keys.encryptionRecipients(io)
+	recipients, err := o.keys.Recipients(io)
 	if err != nil {
 		return err
 	}

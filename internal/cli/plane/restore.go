@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/cli/seal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/plane"
 )
 
 type restoreOptions struct {
 	homeFlag
-	keys     sealFlags
+	keys     seal.Flags
 	kubeDir  string
 	signedBy string
 }
@@ -37,8 +38,7 @@ backup of that plane is restored.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), io, args[0]) },
 	}
 	o.add(cmd)
-	o.keys.add(cmd)
-	cmd.Flags().StringVar(&o.keys.identityFile, "identity", "", "`file` with age identities (AGE-SECRET-KEY-1…), instead of a passphrase")
+	o.keys.AddDecryption(cmd)
 	cmd.Flags().StringVar(&o.signedBy, "signed-by", "", "`file` with a kubeconfig or the CA certificate of the plane that the backup must be from; required with --identity")
 	cmd.Flags().StringVar(&o.kubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to use ($DROVER_KUBE_DIR)")
 	return cmd
@@ -49,14 +49,14 @@ func (o *restoreOptions) run(ctx context.Context, io *ui.IO, path string) error 
 	if err != nil {
 		return err
 	}
-	if o.keys.identityFile != "" && o.signedBy == "" {
+	if o.keys.HasIdentity() && o.signedBy == "" {
 		return ui.Usagef("--identity requires --signed-by: anyone can encrypt a backup for an age recipient")
 	}
 	signers, err := readSigners(o.signedBy)
 	if err != nil {
 		return err
 	}
-	identities, err := o.keys.decryptionIdentities(io)
+	identities, err := o.keys.Identities(io)
 	if err != nil {
 		return err
 	}

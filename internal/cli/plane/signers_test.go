@@ -11,6 +11,15 @@ import (
 	"github.com/drover-dev/drover/internal/base/pki"
 )
 
+func textFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestSignersComeFromACertificateOrAKubeconfig(t *testing.T) {
 	authority, err := pki.NewAuthority("plane", time.Now(), time.Hour)
 	if err != nil {

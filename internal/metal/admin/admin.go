@@ -85,6 +85,18 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 		}
 		payload = bytes.NewReader(data)
 	}
+	return c.request(ctx, method, path, payload)
+}
+
+// post sends a stream.
+func (c *Client) post(ctx context.Context, path string, stream io.Reader) (*http.Response, error) {
+	if stream == nil {
+		stream = http.NoBody
+	}
+	return c.request(ctx, http.MethodPost, path, stream)
+}
+
+func (c *Client) request(ctx context.Context, method, path string, payload io.Reader) (*http.Response, error) {
 	if !c.alive() {
 		return nil, c.notRunning()
 	}
@@ -189,4 +201,33 @@ func (c *Client) FindDevice(ctx context.Context, name string) (api.Device, error
 	default:
 		return api.Device{}, fmt.Errorf("%d machines are named %q: use the ID from `drover machine list`", len(all), name)
 	}
+}
+
+// ExecError means that a program ran in a machine and failed, or could not be started there.
+type ExecError struct{ Cause, Output string }
+
+func (e *ExecError) Error() string {
+	if e.Output == "" {
+		return e.Cause
+	}
+	return e.Cause + ": " + e.Output
+}
+
+// Exec runs a program in a machine as root, with stdin as its standard input, and returns its
+// output. The machine must be one of this host.
+func (c *Client) Exec(ctx context.Context, device string, stdin io.Reader, argv ...string) (string, error) {
+	path := "/drover/v1/devices/" + url.PathEscape(device) + "/exec?" + url.Values{"argv": argv}.Encode()
+	resp, err := c.post(ctx, path, stdin)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var out metal.Execution
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return "", fmt.Errorf("reading the result of %q: %w", argv[0], err)
+	}
+	if out.Error != "" {
+		return out.Output, &ExecError{Cause: out.Error, Output: strings.TrimSpace(out.Output)}
+	}
+	return out.Output, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -220,5 +221,27 @@ func TestFindDevice(t *testing.T) {
 		if err != nil || d.Hostname != tt.want {
 			t.Errorf("%s: found %q: %v", name, d.Hostname, err)
 		}
+	}
+}
+
+func TestExecSendsAStreamAndReturnsTheResult(t *testing.T) {
+	c := open(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.URL.Path != "/drover/v1/devices/d/exec" || r.Method != http.MethodPost {
+			t.Errorf("%s %s: %v", r.Method, r.URL, err)
+		}
+		argv := r.URL.Query()["argv"]
+		result := metal.Execution{Output: fmt.Sprintf("%v %s\n", argv, body)}
+		if argv[0] == "false" {
+			result.Error = "exit status 1"
+		}
+		respond(t, w, result)
+	})
+	if out, err := c.Exec(t.Context(), "d", strings.NewReader("in"), "cat", "-n"); err != nil || out != "[cat -n] in\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	var failed *ExecError
+	if _, err := c.Exec(t.Context(), "d", nil, "false"); !errors.As(err, &failed) || err.Error() != "exit status 1: [false]" {
+		t.Errorf("got %v, want the result of the program", err)
 	}
 }

@@ -182,3 +182,12 @@ func (p *Plane) capiKubeconfig(ctx context.Context, key client.ObjectKey) ([]byt
 	}
 	return data, err
 }
+
+// CAPIConfig returns the connection to the API server of a Cluster API cluster.
+func (p *Plane) CAPIConfig(ctx context.Context, key client.ObjectKey) (*rest.Config, error) {
+	data, err := p.kubeconfigIn(ctx, key.Namespace, key.Name)
+	if err != nil {
+		return nil, err
+	}
+	return restConfig(data)
+}

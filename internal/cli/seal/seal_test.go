@@ -1,4 +1,4 @@
-package plane
+package seal
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func TestPassphrase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("DROVER_PASSPHRASE", tt.environment)
-			f := &sealFlags{}
+			f := &Flags{}
 			if tt.file != "" {
 				f.passphraseFile = textFile(t, tt.file)
 			}
@@ -51,16 +51,16 @@ func TestPassphrase(t *testing.T) {
 }
 
 func TestMissingPassphraseFile(t *testing.T) {
-	f := &sealFlags{passphraseFile: filepath.Join(t.TempDir(), "none")}
+	f := &Flags{passphraseFile: filepath.Join(t.TempDir(), "none")}
 	if _, err := f.passphrase(&ui.IO{}, nil); err == nil || !strings.Contains(err.Error(), "reading the passphrase") {
 		t.Errorf("got error %v, want one that contains %q", err, "reading the passphrase")
 	}
 }
 
 // opens reports whether the flags of restore decrypt what those of backup have encrypted.
-func opens(t *testing.T, seal, open sealFlags) bool {
+func opens(t *testing.T, seal, open Flags) bool {
 	t.Helper()
-	recipients, err := seal.encryptionRecipients(&ui.IO{})
+	recipients, err := seal.Recipients(&ui.IO{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func opens(t *testing.T, seal, open sealFlags) bool {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	identities, err := open.decryptionIdentities(&ui.IO{})
+	identities, err := open.Identities(&ui.IO{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,29 +96,29 @@ func TestBackupRecipients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seal := sealFlags{recipients: []string{ours.Recipient().String()}}
-	if !opens(t, seal, sealFlags{identityFile: textFile(t, "# a comment\n"+ours.String()+"\n")}) {
+	seal := Flags{recipients: []string{ours.Recipient().String()}}
+	if !opens(t, seal, Flags{identityFile: textFile(t, "# a comment\n"+ours.String()+"\n")}) {
 		t.Error("the recipient can't open it")
 	}
-	if opens(t, seal, sealFlags{identityFile: textFile(t, other.String()+"\n")}) {
+	if opens(t, seal, Flags{identityFile: textFile(t, other.String()+"\n")}) {
 		t.Error("another identity opens it")
 	}
 	phrase := textFile(t, "correct horse\n")
-	if !opens(t, sealFlags{passphraseFile: phrase}, sealFlags{passphraseFile: phrase}) {
+	if !opens(t, Flags{passphraseFile: phrase}, Flags{passphraseFile: phrase}) {
 		t.Error("the passphrase doesn't open it")
 	}
 }
 
 func TestInvalidRecipientsAreRejected(t *testing.T) {
 	for name, tt := range map[string]struct {
-		flags sealFlags
+		flags Flags
 		want  string
 	}{
-		"no recipient":                 {sealFlags{recipients: []string{"somebody"}}, `--recipient "somebody" is not an age recipient`},
-		"a recipient and a passphrase": {sealFlags{recipients: []string{"age1"}, passphraseFile: "file"}, "--recipient and --passphrase-file are mutually exclusive"},
+		"no recipient":                 {Flags{recipients: []string{"somebody"}}, `--recipient "somebody" is not an age recipient`},
+		"a recipient and a passphrase": {Flags{recipients: []string{"age1"}, passphraseFile: "file"}, "--recipient and --passphrase-file are mutually exclusive"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := tt.flags.encryptionRecipients(&ui.IO{})
+			_, err := tt.flags.Recipients(&ui.IO{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || ui.Report(stdio.Discard, err) != ui.ExitUsage {
 				t.Errorf("got error %v, want a usage error with %q", err, tt.want)
 			}

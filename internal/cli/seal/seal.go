@@ -1,4 +1,6 @@
-package plane
+// Package seal has the flags that select how backups and snapshots are encrypted and decrypted:
+// with a passphrase or for age recipients. Start with Flags.
+package seal
 
 import (
 	"errors"
@@ -13,18 +15,34 @@ import (
 	"github.com/drover-dev/drover/internal/cli/ui"
 )
 
-// sealFlags select how a backup is encrypted and decrypted.
-type sealFlags struct {
+// Flags select how a file is encrypted and decrypted.
+type Flags struct {
 	passphraseFile string
 	recipients     []string
 	identityFile   string
 }
 
-func (f *sealFlags) add(cmd *cobra.Command) {
+// AddEncryption adds the flags of a command that encrypts.
+func (f *Flags) AddEncryption(cmd *cobra.Command) {
+	f.addPassphrase(cmd)
+	cmd.Flags().StringSliceVar(&f.recipients, "recipient", nil, "age `recipient` (age1…) to encrypt for, instead of a passphrase; repeatable")
+}
+
+// AddDecryption adds the flags of a command that decrypts.
+func (f *Flags) AddDecryption(cmd *cobra.Command) {
+	f.addPassphrase(cmd)
+	cmd.Flags().StringVar(&f.identityFile, "identity", "", "`file` with age identities (AGE-SECRET-KEY-1…), instead of a passphrase")
+}
+
+func (f *Flags) addPassphrase(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.passphraseFile, "passphrase-file", "", "`file` that holds the passphrase in its first line")
 }
 
-func (f *sealFlags) encryptionRecipients(io *ui.IO) ([]age.Recipient, error) {
+// HasIdentity reports whether the caller decrypts with age identities instead of a passphrase.
+func (f *Flags) HasIdentity() bool { return f.identityFile != "" }
+
+// Recipients returns whom to encrypt for.
+func (f *Flags) Recipients(io *ui.IO) ([]age.Recipient, error) {
 	if len(f.recipients) > 0 {
 		if f.passphraseFile != "" {
 			return nil, ui.Usagef("--recipient and --passphrase-file are mutually exclusive")
@@ -54,7 +72,8 @@ func parseRecipients(names []string) ([]age.Recipient, error) {
 	return out, nil
 }
 
-func (f *sealFlags) decryptionIdentities(io *ui.IO) ([]age.Identity, error) {
+// Identities returns what decrypts.
+func (f *Flags) Identities(io *ui.IO) ([]age.Identity, error) {
 	if f.identityFile != "" {
 		file, err := os.Open(f.identityFile)
 		if err != nil {
@@ -76,7 +95,7 @@ func (f *sealFlags) decryptionIdentities(io *ui.IO) ([]age.Identity, error) {
 
 // passphrase reads a file, the environment or the terminal, never an argument, which every user of
 // the machine could read.
-func (f *sealFlags) passphrase(io *ui.IO, ask func(*ui.IO) (string, error)) (string, error) {
+func (f *Flags) passphrase(io *ui.IO, ask func(*ui.IO) (string, error)) (string, error) {
 	if f.passphraseFile != "" {
 		data, err := os.ReadFile(f.passphraseFile)
 		if err != nil {

@@ -1,0 +1,63 @@
+package etcd
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/base/pki"
+	"github.com/drover-dev/drover/internal/plane"
+	"github.com/drover-dev/drover/internal/registry"
+	"github.com/drover-dev/drover/internal/workload/etcd/storage"
+)
+
+// openStorage opens the snapshots of a cluster at a location.
+func openStorage(location string, cluster client.ObjectKey) (storage.Storage, error) {
+	access, err := registryAccess(location)
+	if err != nil {
+		return nil, err
+	}
+	return storage.Open(location, storage.Cluster{Namespace: cluster.Namespace, Name: cluster.Name}, access)
+}
+
+// registryAccess returns the credentials of the embedded plane's registry, if the location is
+// there.
+func registryAccess(location string) (storage.RegistryAccess, error) {
+	host, isRegistry := strings.CutPrefix(location, "oci://")
+	if !isRegistry {
+		return storage.RegistryAccess{}, nil
+	}
+	host, _, _ = strings.Cut(host, "/")
+	r, err := plane.ReadRegistry(plane.Home{Dir: plane.DefaultHome()})
+	if err != nil || !serves(r, host) {
+		return storage.RegistryAccess{}, nil //nolint:nilerr // It's another registry.
+	}
+	ca, err := os.ReadFile(r.CAFile)
+	if err != nil {
+		return storage.RegistryAccess{}, fmt.Errorf("reading the registry's CA: %w", err)
+	}
+	password, err := os.ReadFile(r.PasswordFile)
+	if err != nil {
+		return storage.RegistryAccess{}, fmt.Errorf("reading the registry's password: %w", err)
+	}
+	roots, err := pki.Pool(ca)
+	if err != nil {
+		return storage.RegistryAccess{}, fmt.Errorf("reading the registry's CA %q: %w", r.CAFile, err)
+	}
+	return storage.RegistryAccess{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}},
+		Auth:      &authn.Basic{Username: registry.User, Password: strings.TrimSpace(string(password))},
+	}, nil
+}
+
+// serves reports whether the embedded plane's registry has an address.
+func serves(r plane.Registry, host string) bool {
+	base, err := url.Parse(r.URL)
+	return err == nil && host == base.Host || host == r.Address && host != ""
+}

@@ -1,0 +1,210 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Media types of artifacts.
+const (
+	artifactType = "application/vnd.drover.etcd-snapshot.v1"
+	archiveType  = types.MediaType("application/vnd.drover.etcd-snapshot.v1.tar+zstd+age")
+	emptyType    = types.MediaType("application/vnd.oci.empty.v1+json")
+)
+
+// RegistryAccess is how a registry is reached. Both fields are optional.
+type RegistryAccess struct {
+	Transport http.RoundTripper
+	Auth      authn.Authenticator
+}
+
+// registry keeps archives as OCI artifacts in a repository for the cluster, with names as tags.
+type registry struct {
+	repository name.Repository
+	access     RegistryAccess
+}
+
+func newRegistry(location string, cluster Cluster, access RegistryAccess) (*registry, error) {
+	repository, err := name.NewRepository(path.Join(location, cluster.Namespace, cluster.Name), name.StrictValidation)
+	if err != nil {
+		return nil, fmt.Errorf("invalid location %q: use oci://REGISTRY/REPOSITORY with lower-case words: %w", "oci://"+location, err)
+	}
+	return &registry{repository, access}, nil
+}
+
+func (r *registry) options(ctx context.Context) []remote.Option {
+	out := []remote.Option{remote.WithContext(ctx), remote.WithUserAgent("drover")}
+	if r.access.Transport != nil {
+		out = append(out, remote.WithTransport(r.access.Transport))
+	}
+	if r.access.Auth != nil {
+		return append(out, remote.WithAuth(r.access.Auth))
+	}
+	return append(out, remote.WithAuthFromKeychain(authn.DefaultKeychain))
+}
+
+func (r *registry) location(tag string) string { return "oci://" + r.repository.Tag(tag).String() }
+
+// Put implements Storage. Registries identify content by its digest, so the archive, which is
+// encrypted, is a temporary file first.
+func (r *registry) Put(ctx context.Context, tag string, fill func(io.Writer) error) (Entry, error) {
+	if err := r.checkFree(ctx, tag); err != nil {
+		return Entry{}, err
+	}
+	file, err := os.CreateTemp("", "drover-snapshot-*")
+	if err != nil {
+		return Entry{}, err
+	}
+	defer os.Remove(file.Name())
+	if err := errors.Join(fill(file), file.Close()); err != nil {
+		return Entry{}, err
+	}
+	layer, err := newFileLayer(file.Name())
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := r.push(ctx, tag, layer); err != nil {
+		return Entry{}, fmt.Errorf("pushing %s: %w", r.location(tag), err)
+	}
+	return Entry{Name: tag, Size: layer.size, Location: r.location(tag)}, nil
+}
+
+// checkFree returns an error unless the registry responds and has no such tag.
+func (r *registry) checkFree(ctx context.Context, tag string) error {
+	_, err := remote.Head(r.repository.Tag(tag), r.options(ctx)...)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w: %s", ErrExists, r.location(tag))
+	case isMissing(err):
+		return nil
+	default:
+		return fmt.Errorf("connecting to the registry of %s: %w", r.location(tag), err)
+	}
+}
+
+func (r *registry) push(ctx context.Context, tag string, layer *fileLayer) error {
+	empty := static.NewLayer([]byte("{}"), emptyType)
+	for _, l := range []v1.Layer{empty, layer} {
+		if err := remote.WriteLayer(r.repository, l, r.options(ctx)...); err != nil {
+			return err
+		}
+	}
+	digest, err := empty.Digest()
+	if err != nil {
+		return err
+	}
+	content, err := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": types.OCIManifestSchema1, "artifactType": artifactType,
+		"config": v1.Descriptor{MediaType: emptyType, Digest: digest, Size: 2},
+		"layers": []v1.Descriptor{{MediaType: archiveType, Digest: layer.digest, Size: layer.size}},
+	})
+	if err != nil {
+		return err
+	}
+	return remote.Put(r.repository.Tag(tag), rawManifest(content), r.options(ctx)...)
+}
+
+type rawManifest []byte
+
+func (m rawManifest) RawManifest() ([]byte, error)      { return m, nil }
+func (rawManifest) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+// List implements Storage.
+func (r *registry) List(ctx context.Context) ([]Entry, error) {
+	tags, err := remote.List(r.repository, r.options(ctx)...)
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing oci://%s: %w", r.repository, err)
+	}
+	var out []Entry
+	for _, tag := range tags {
+		if namePattern.MatchString(tag) {
+			out = append(out, Entry{Name: tag, Location: r.location(tag)})
+		}
+	}
+	return out, nil
+}
+
+// Get implements Storage. The content is verified against its digest as it is read.
+func (r *registry) Get(ctx context.Context, tag string) (io.ReadCloser, error) {
+	got, err := remote.Get(r.repository.Tag(tag), r.options(ctx)...)
+	if isMissing(err) {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, r.location(tag))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", r.location(tag), err)
+	}
+	var m v1.Manifest
+	if err := json.Unmarshal(got.Manifest, &m); err != nil || len(m.Layers) != 1 || m.Layers[0].MediaType != archiveType {
+		return nil, fmt.Errorf("%s is not a snapshot of etcd", r.location(tag))
+	}
+	layer, err := remote.Layer(r.repository.Digest(m.Layers[0].Digest.String()), r.options(ctx)...)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", r.location(tag), err)
+	}
+	return layer.Compressed()
+}
+
+// Delete implements Storage. The registry frees the space when it collects garbage.
+func (r *registry) Delete(ctx context.Context, tag string) error {
+	ref := r.repository.Tag(tag)
+	found, err := remote.Head(ref, r.options(ctx)...)
+	if err == nil {
+		err = remote.Delete(r.repository.Digest(found.Digest.String()), r.options(ctx)...)
+	}
+	if err == nil { // Some registries keep the tags of a deleted manifest.
+		if _, left := remote.Head(ref, r.options(ctx)...); left == nil {
+			err = remote.Delete(ref, r.options(ctx)...)
+		}
+	}
+	if isMissing(err) {
+		return nil
+	}
+	return err
+}
+
+// isMissing reports whether a registry doesn't have a repository or a tag.
+func isMissing(err error) bool {
+	var e *transport.Error
+	return errors.As(err, &e) && e.StatusCode == http.StatusNotFound
+}
+
+// fileLayer is a layer in a file.
+type fileLayer struct {
+	path   string
+	digest v1.Hash
+	size   int64
+}
+
+func newFileLayer(file string) (*fileLayer, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	digest, size, err := v1.SHA256(f)
+	return &fileLayer{file, digest, size}, err
+}
+
+func (l *fileLayer) Digest() (v1.Hash, error)             { return l.digest, nil }
+func (l *fileLayer) DiffID() (v1.Hash, error)             { return l.digest, nil }
+func (l *fileLayer) Compressed() (io.ReadCloser, error)   { return os.Open(l.path) }
+func (l *fileLayer) Uncompressed() (io.ReadCloser, error) { return os.Open(l.path) }
+func (l *fileLayer) Size() (int64, error)                 { return l.size, nil }
+func (*fileLayer) MediaType() (types.MediaType, error)    { return archiveType, nil }
