@@ -217,8 +217,9 @@ func (r *clusterRules) shipped(c *anywherev1.Cluster) spec.Violations {
 	return wrong
 }
 
-// managedHere rejects a new Cluster that names another management cluster, because the name can't be
-// changed afterwards. A paused Cluster is being moved, and may arrive first.
+// managedHere rejects a new Cluster that names a management cluster of another management plane,
+// because the name can't be changed afterwards. A paused Cluster is being moved, and may arrive
+// first.
 func (r *clusterRules) managedHere(ctx context.Context, c *anywherev1.Cluster) error {
 	if c.IsPaused() {
 		return nil
