@@ -88,7 +88,7 @@ func (d *drill) maintain() {
 func (d *drill) first() string {
 	d.t.Helper()
 	var all []struct{ Name string }
-	if err := json.Unmarshal([]byte(d.must("etcd", "snapshot", "list", d.Name, "--from", d.dir, "-o", "json").stdout), &all); err != nil {
+	if err := json.Unmarshal([]byte(d.must("etcd", "snapshots", d.Name, "--from", d.dir, "-o", "json").stdout), &all); err != nil {
 		d.t.Fatal(err)
 	}
 	return all[len(all)-1].Name
@@ -107,7 +107,7 @@ func (d *drill) checkRetention() {
 	if out := d.must("etcd", "snapshot", d.Name, "--to", at, "--keep", "1").stdout; !strings.Contains(out, "Deleted "+at) {
 		d.t.Errorf("the second snapshot says %q", out)
 	}
-	if lines := strings.Split(strings.TrimSpace(d.must("etcd", "snapshot", "list", d.Name, "--from", at).stdout), "\n"); len(lines) != 2 {
+	if lines := strings.Split(strings.TrimSpace(d.must("etcd", "snapshots", d.Name, "--from", at).stdout), "\n"); len(lines) != 2 {
 		d.t.Errorf("the registry has %q, want one snapshot", lines)
 	}
 }

@@ -24,7 +24,7 @@ backup".`
 
 const example = `  drover etcd members dev
   drover etcd snapshot dev --to /backup --keep 7
-  drover etcd snapshot list dev --from /backup
+  drover etcd snapshots dev --from /backup
   drover etcd restore dev --from /backup
   drover etcd defrag dev`
 
@@ -42,7 +42,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	o.plane.Add(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the cluster (default: all namespaces)")
 	_ = cmd.MarkPersistentFlagFilename("kubeconfig")
-	cmd.AddCommand(newMembers(io, o), newDefrag(io, o), newSnapshot(io, o), newRestore(io, o))
+	cmd.AddCommand(newMembers(io, o), newDefrag(io, o), newSnapshot(io, o), newSnapshots(io, o), newRestore(io, o))
 	return cmd
 }
 

@@ -61,14 +61,14 @@ func TestUsageErrorsComeBeforeConnections(t *testing.T) {
 	for line, want := range map[string]string{
 		"snapshot dev":                    `required flag(s) "to" not set`,
 		"snapshot dev --to d --keep -1":   "--keep -1 is negative",
-		"snapshot list dev":               `required flag(s) "from" not set`,
+		"snapshots dev":               `required flag(s) "from" not set`,
 		"restore dev":                     `required flag(s) "from" not set`,
 		"members":                         "accepts 1 arg(s)",
 		"members dev --kubeconfig /none":  "reading kubeconfig",
 		"defrag dev --kubeconfig /none":   "reading kubeconfig",
 		"restore dev --from d -k /none":   "reading kubeconfig",
 		"snapshot dev --to d -k /none":    "reading kubeconfig",
-		"snapshot list x --from d -k /no": "reading kubeconfig",
+		"snapshots x --from d -k /no": "reading kubeconfig",
 	} {
 		cmd := NewCommand(&ui.IO{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 		cmd.SetArgs(strings.Fields(line))

@@ -59,7 +59,7 @@ LOCATION is ` + locations,
 	}
 	cmd.Flags().StringVar(&o.from, "from", "", "`location` of the snapshots: a directory or oci://REGISTRY/REPOSITORY")
 	_ = cmd.MarkFlagRequired("from")
-	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "`name` of the snapshot, from \"drover etcd snapshot list\" (default: the newest)")
+	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "`name` of the snapshot, from \"drover etcd snapshots\" (default: the newest)")
 	cmd.Flags().StringSliceVar(&o.without, "without", nil, "control plane or etcd `machine` that is lost; repeatable")
 	cmd.Flags().StringVar(&o.metalHome, "metal-home", "", "`directory` with the state of the metal service (default $DROVER_METAL_HOME, or ~/.drover-metal)")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "skip the confirmation")
@@ -79,7 +79,7 @@ func (o *restoreOptions) run(ctx context.Context, io *ui.IO, name string) error 
 	}
 	entry, err := storage.Find(ctx, store, o.snapshot)
 	if errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("%s has no snapshot %s of cluster %q\nTry: drover etcd snapshot list %s --from %s", o.from, o.snapshot, cluster.ObjectKey, name, o.from)
+		return fmt.Errorf("%s has no snapshot %s of cluster %q\nTry: drover etcd snapshots %s --from %s", o.from, o.snapshot, cluster.ObjectKey, name, o.from)
 	}
 	if err != nil {
 		return err

@@ -55,7 +55,6 @@ The passphrase is read from --passphrase-file, $DROVER_PASSPHRASE or the termina
 	_ = cmd.MarkFlagRequired("to")
 	o.keys.AddEncryption(cmd)
 	o.output.AddFlag(cmd)
-	cmd.AddCommand(newSnapshotList(io, shared))
 	return cmd
 }
 
@@ -90,16 +89,16 @@ func (o *snapshotOptions) run(ctx context.Context, io *ui.IO, name string) error
 	}))
 }
 
-func newSnapshotList(io *ui.IO, o *options) *cobra.Command {
+func newSnapshots(io *ui.IO, o *options) *cobra.Command {
 	var output ui.Output
 	var from string
 	cmd := &cobra.Command{
-		Use:   "list NAME --from LOCATION",
+		Use:   "snapshots NAME --from LOCATION",
 		Short: "List the snapshots of a cluster's etcd",
 		Long: `List the snapshots of a cluster, the newest first. LOCATION is ` + locations + `
 
 The cluster doesn't need to respond.`,
-		Example:           `  drover etcd snapshot list dev --from /backup`,
+		Example:           `  drover etcd snapshots dev --from /backup`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -93,7 +93,7 @@ func (a *Adoption) checkNameIsFree(ctx context.Context, p *phase.Progress) []err
 
 // checkMachines rejects a cluster on machines of a host if the destination has those of another, or
 // none.
-func (a *Adoption) checkMachines(ctx context.Context, p *phase.Progress) []error {
+func (a *Adoption) checkMachines(ctx context.Context, _ *phase.Progress) []error {
 	live, err := a.source.plane.Find(ctx, a.Cluster.Namespace, a.Cluster.Name)
 	if err != nil || live.Spec.DatacenterRef.Kind != anywherev1.DockerDatacenterConfigKind {
 		return nil // Other checks report the error, and other credentials move along.
@@ -102,7 +102,8 @@ func (a *Adoption) checkMachines(ctx context.Context, p *phase.Progress) []error
 	var projects []string
 	for _, w := range []*Workload{a.source, a.target} {
 		secret := &corev1.Secret{}
-		if err := w.plane.Client.Get(ctx, key, secret); client.IgnoreNotFound(err) != nil {
+		err := client.IgnoreNotFound(w.plane.Client.Get(ctx, key, secret))
+		if err != nil {
 			return []error{fmt.Errorf("reading the credentials for machines on the management plane of %s: %w", w.Kubeconfig, err)}
 		}
 		projects = append(projects, string(secret.Data[bootstrap.ProjectKey]))

@@ -122,7 +122,8 @@ func TestNeverTwoManagersAct(t *testing.T) {
 			from, to = to, from
 		}
 		from, to = to, from
-		if t.Logf("a handover makes about %d writes on the %s", writes, name); writes < 7 {
+		t.Logf("a handover makes about %d writes on the %s", writes, name)
+		if writes < 7 {
 			t.Errorf("a handover makes less than %d writes on the %s: this proves nothing", writes, name)
 		}
 	}

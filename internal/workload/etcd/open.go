@@ -22,10 +22,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Timeouts of connecting and of one small request.
 const (
+	// Timeouts of connecting and of one small request.
 	dialTimeout = 5 * time.Second
 	callTimeout = 10 * time.Second
+	// maxMessage is the largest message that is accepted from a member, which may be hostile. Etcd
+	// sends snapshots in pieces of 32 KiB.
+	maxMessage = 1 << 20
 )
 
 // Cluster names a cluster and how to reach its API server.
@@ -128,7 +131,7 @@ func (e *Etcd) findPods(ctx context.Context, c Cluster) error {
 func (e *Etcd) connect(at endpoint) (*clientv3.Client, error) {
 	config := clientv3.Config{
 		Endpoints: []string{at.url}, TLS: e.trust, DialTimeout: dialTimeout, Logger: zap.NewNop(),
-		DialKeepAliveTime: dialTimeout, DialKeepAliveTimeout: callTimeout,
+		DialKeepAliveTime: dialTimeout, DialKeepAliveTimeout: callTimeout, MaxCallRecvMsgSize: maxMessage,
 	}
 	if at.pod != "" {
 		config.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
