@@ -59,16 +59,16 @@ func TestOnlyThePlanesRegistryGetsItsPassword(t *testing.T) {
 func TestUsageErrorsComeBeforeConnections(t *testing.T) {
 	t.Setenv("DROVER_HOME", t.TempDir())
 	for line, want := range map[string]string{
-		"snapshot dev":                    `required flag(s) "to" not set`,
-		"snapshot dev --to d --keep -1":   "--keep -1 is negative",
-		"snapshots dev":               `required flag(s) "from" not set`,
-		"restore dev":                     `required flag(s) "from" not set`,
-		"members":                         "accepts 1 arg(s)",
-		"members dev --kubeconfig /none":  "reading kubeconfig",
-		"defrag dev --kubeconfig /none":   "reading kubeconfig",
-		"restore dev --from d -k /none":   "reading kubeconfig",
-		"snapshot dev --to d -k /none":    "reading kubeconfig",
-		"snapshots x --from d -k /no": "reading kubeconfig",
+		"snapshot dev":                   `required flag(s) "to" not set`,
+		"snapshot dev --to d --keep -1":  "--keep -1 is negative",
+		"snapshots dev":                  `required flag(s) "from" not set`,
+		"restore dev":                    `required flag(s) "from" not set`,
+		"members":                        "accepts 1 arg(s)",
+		"members dev --kubeconfig /none": "reading kubeconfig",
+		"defrag dev --kubeconfig /none":  "reading kubeconfig",
+		"restore dev --from d -k /none":  "reading kubeconfig",
+		"snapshot dev --to d -k /none":   "reading kubeconfig",
+		"snapshots x --from d -k /no":    "reading kubeconfig",
 	} {
 		cmd := NewCommand(&ui.IO{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 		cmd.SetArgs(strings.Fields(line))
