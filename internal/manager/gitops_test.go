@@ -167,7 +167,7 @@ func actAsFlux(t *testing.T, c client.Client, namespace, revision, url string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: config.FluxNamespace, Name: anywherev1.GitCredentials},
 		Spec:       sourcev1.GitRepositorySpec{URL: url, Interval: metav1.Duration{Duration: time.Hour}},
 	}
-	if err := c.Create(t.Context(), source); err != nil {
+	if err := client.IgnoreAlreadyExists(c.Create(t.Context(), source)); err != nil { // The manager may have created it.
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
