@@ -66,6 +66,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Result(err, 0)
 	}
 	err = reconcile.Run(ctx, s, []step{
+		{Doing: "checking whether the cluster is being moved", Run: c.stays},
 		failure.Step("finding the machine that holds the endpoint", c.findHolder),
 		{Doing: "checking control plane machines", Run: c.check},
 		failure.Step("moving the endpoint", c.move),

@@ -150,15 +150,49 @@ func TestMissingLeaseIsRarelyAskedFor(t *testing.T) {
 	}
 }
 
-func TestPausedClusterKeepsItsEndpoint(t *testing.T) {
-	w := newWorld(t, 2)
-	w.reconcile(t)
+// pause pauses the cluster.
+func (w *world) pause(t *testing.T) {
+	t.Helper()
 	c := &clusterv1.Cluster{}
 	w.Read(t, "c", c)
 	c.Spec.Paused = ptr.To(true)
 	if err := w.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestMovedClusterKeepsItsEndpoint deletes the objects of the machine that has the address, as a
+// move to another management plane does.
+func TestMovedClusterKeepsItsEndpoint(t *testing.T) {
+	w := newWorld(t, 2)
+	w.reconcile(t)
+	holder := w.holder(t)
+	w.pause(t)
+	machine := &clusterv1.Machine{}
+	w.Read(t, "m-"+holder, machine)
+	machine.Finalizers = []string{"example.com/held"}
+	if err := errors.Join(w.Update(t.Context(), machine), w.Delete(t.Context(), machine)); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile(t)
+	w.Read(t, "m-"+holder, machine)
+	machine.Finalizers = nil
+	if err := w.Update(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		w.Pass(time.Minute)
+		w.reconcile(t)
+	}
+	if now := w.holder(t); now != holder {
+		t.Errorf("holder %q: the cluster that is being moved moved its endpoint from %q", now, holder)
+	}
+}
+
+func TestPausedClusterKeepsItsEndpoint(t *testing.T) {
+	w := newWorld(t, 2)
+	w.reconcile(t)
+	w.pause(t)
 	w.prober.dead = []string{"10.9.0.0"}
 	for range 4 {
 		w.Pass(time.Minute)

@@ -12,6 +12,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/annotations"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
@@ -51,8 +52,8 @@ func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope
 }
 
 // skip doesn't ask whether the cluster is paused: a failed machine doesn't wait until it is
-// resumed. While clusterctl moves a cluster, only the copy that it leaves has a status with an
-// address.
+// resumed. While a cluster is moved to another management plane, only the copy that it leaves has a
+// status with an address.
 func (s *scope) skip(ctx context.Context, p *infrav1.PacketCluster) (_ bool, err error) {
 	if !p.DeletionTimestamp.IsZero() {
 		s.controller.memory.forget(p.UID)
@@ -63,6 +64,21 @@ func (s *scope) skip(ctx context.Context, p *infrav1.PacketCluster) (_ bool, err
 	}
 	s.cluster, err = util.GetOwnerCluster(ctx, s.controller.Client, p.ObjectMeta)
 	return err != nil || s.cluster == nil, ctrlclient.IgnoreNotFound(err)
+}
+
+// stays stops if a paused cluster lacks the machine that holds the address, or if that machine is
+// being deleted. Nobody deletes machines of a paused cluster, but a move to another management
+// plane deletes the objects that it leaves.
+func (*Controller) stays(_ context.Context, s *scope) error {
+	if !annotations.IsPaused(s.cluster, s.packetCluster) {
+		return nil
+	}
+	for _, c := range s.candidates {
+		if s.isHolder(c) && !c.leaving {
+			return nil
+		}
+	}
+	return reconcile.Stop
 }
 
 func movable(c *infrav1.PacketCluster) bool {
