@@ -18,11 +18,14 @@ import (
 type Queue = priorityqueue.PriorityQueue[ctrlreconcile.Request]
 
 // NewManager makes a manager that tracks the writes of its controllers, so that a Guard can hold
-// back reconciles while the cache lags.
+// back reconciles while the cache lags, and that holds writes back while it may not be the leader.
 func NewManager(cfg *rest.Config, o ctrl.Options) (ctrl.Manager, error) {
 	t := newTracker(o.Scheme)
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(t.transport)
+	if f := newFence(o); f != nil {
+		cfg.Wrap(f.transport)
+	}
 	o.Cache.NewInformer = t.newInformer
 	mgr, err := ctrl.NewManager(cfg, o)
 	if err != nil {
@@ -117,6 +120,19 @@ func (g *Guard) logger(request *ctrlreconcile.Request) logr.Logger {
 type origin struct {
 	ledger  *ledger
 	request ctrlreconcile.Request
+}
+
+// originOf returns the reconcile that a context belongs to.
+func originOf(ctx context.Context) (origin, bool) {
+	log, err := logr.FromContext(ctx)
+	if err != nil {
+		return origin{}, false
+	}
+	sink, ok := log.GetSink().(*originSink)
+	if !ok {
+		return origin{}, false
+	}
+	return sink.origin, true
 }
 
 // originSink passes an origin along to all loggers that are derived from it.

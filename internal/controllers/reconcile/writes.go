@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -152,15 +151,8 @@ func (t *tracker) attribute(r *http.Request) (origin, place, bool) {
 	if !ok || len(t.of(at.resource)) == 0 {
 		return origin{}, place{}, false
 	}
-	log, err := logr.FromContext(r.Context())
-	if err != nil {
-		return origin{}, place{}, false
-	}
-	sink, ok := log.GetSink().(*originSink)
-	if !ok {
-		return origin{}, place{}, false
-	}
-	return sink.origin, at, true
+	from, ok := originOf(r.Context())
+	return from, at, ok
 }
 
 // place is the object that a request is about.
