@@ -11,10 +11,9 @@ import (
 //go:embed slow.txt
 var slowText string
 
-// list returns the packages to test, longest first.
+// list returns the packages to test.
 func (r *run) list(ctx context.Context) ([]string, error) {
-	packages, err := r.packages(ctx, "{{if or .GoFiles .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", r.patterns)
-	return longestFirst(packages, slow()), err
+	return r.packages(ctx, "{{if or .GoFiles .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", r.patterns)
 }
 
 // packages returns what a template of "go list" prints for patterns.
@@ -39,21 +38,17 @@ func slow() []string {
 	return out
 }
 
-// isSlow reports whether a package is known to be slow.
-func isSlow(pkg string) bool {
-	return slices.ContainsFunc(slow(), func(s string) bool { return strings.HasSuffix(pkg, "/"+s) })
+// rank returns the place of a package among the slow ones; those that are not slow come last.
+func rank(pkg string) int {
+	all := slow()
+	if at := slices.IndexFunc(all, func(s string) bool { return strings.HasSuffix(pkg, "/"+s) }); at >= 0 {
+		return at
+	}
+	return len(all)
 }
 
-// longestFirst sorts known slow packages first, so that none of them runs alone at the end.
-func longestFirst(packages, slow []string) []string {
-	var first []string
-	for _, s := range slow {
-		for _, p := range packages {
-			if strings.HasSuffix(p, "/"+s) && !slices.Contains(first, p) {
-				first = append(first, p)
-			}
-		}
-	}
-	rest := slices.DeleteFunc(slices.Clone(packages), func(p string) bool { return slices.Contains(first, p) })
-	return append(first, rest...)
-}
+// isSlow reports whether a package is known to be slow.
+func isSlow(pkg string) bool { return rank(pkg) < len(slow()) }
+
+// isSlowest reports whether a package is the one that determines how long the run takes.
+func isSlowest(pkg string) bool { return rank(pkg) == 0 }

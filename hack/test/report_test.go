@@ -79,9 +79,18 @@ func TestTablesListTenSlowestTestsAndCacheHits(t *testing.T) {
 	}
 }
 
-func TestLongestFirst(t *testing.T) {
-	got := longestFirst([]string{"m/a", "m/b", "m/c/b", "m/d"}, []string{"d", "gone", "b"})
-	if diff := cmp.Diff([]string{"m/d", "m/b", "m/c/b", "m/a"}, got); diff != "" {
+func TestEnqueueSortsPackagesOfAllSuitesTheSlowestFirst(t *testing.T) {
+	all := slow()
+	race, whole := suite{env: "race"}, suite{env: "plain"}
+	queue := make(chan suite, 8)
+	enqueue(queue, race.with([]string{"m/quick", "m/" + all[3], "m/" + all[1]}), whole.with([]string{"m/" + all[2]}))
+	close(queue)
+	var got []string
+	for s := range queue {
+		got = append(got, s.env+" "+strings.Join(s.packages, " "))
+	}
+	want := []string{"race m/" + all[1], "plain m/" + all[2], "race m/" + all[3], "race m/quick"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -136,36 +136,68 @@ type suite struct {
 //
 //	beside (linters)     ──────────▶            low priority
 //	compile for race     ────▶
-//	test slow packages        ────────────────▶ one at once for two cores
+//	test slow packages   ─────────────────────▶ two at once for two cores, the slowest first
 //	test other packages       ────────────────▶ one at once for two cores, lower priority
-//	test the program     ─────────────────────▶ one test at once for two cores
 //
-// Each of them starts API servers, and those of the program whole clusters. More at once would take
-// longer in total: what renews a lease every second restarts if it can't, and tests run into their
-// timeouts.
+// Slow packages start API servers, and those with end-to-end tests whole clusters, one test at
+// once. More would take longer in total: what renews a lease every second restarts if it can't, and
+// tests run into their timeouts. Each slow package runs on its own, so that the next one starts as
+// soon as any of them ends.
 func (r *run) all(ctx context.Context, packages []string) {
 	var group sync.WaitGroup
 	if r.beside != "" {
 		group.Go(func() { r.background(ctx, strings.Fields(r.beside)) })
 	}
-	whole, rest := split(packages, runsProgram)
+	program, rest := split(packages, runsProgram)
 	concurrent, sequential := split(rest, r.concurrent)
+	whole := suite{env: plain, flags: r.limits("60m", "-p=1", "-parallel="), packages: program}
+	race := suite{env: "CGO_ENABLED=1", compile: []string{"-race"}, flags: r.limits("40m", "-p="), packages: concurrent}
+	queue := make(chan suite, len(packages))
+	for range 2 * r.atOnce {
+		group.Go(func() {
+			for s := range queue {
+				r.run(ctx, s)
+			}
+		})
+	}
 	group.Go(func() {
-		r.test(ctx, suite{env: plain, flags: r.limits("60m", "-p=1", "-parallel="), packages: whole})
-	})
-	group.Go(func() {
+		defer close(queue)
+		whole.packages = r.untested(ctx, whole)
+		first, others := split(whole.packages, isSlowest)
+		enqueue(queue, whole.with(first))
 		// Compiling has normal priority: with a lower one, the program's tests would end before the
-		// first package starts.
-		race := suite{env: "CGO_ENABLED=1", compile: []string{"-race"}, flags: r.limits("40m", "-p="), packages: concurrent}
+		// next package starts.
 		race.packages = r.untested(ctx, race)
-		slow, quick := race, race
-		slow.packages, quick.packages = split(race.packages, isSlow)
-		quick.prefix = lower()
-		group.Go(func() { r.run(ctx, slow) })
-		r.test(ctx, suite{env: plain, prefix: lower(), flags: r.limits("40m", "-p="), packages: sequential})
-		r.run(ctx, quick)
+		slow, quick := split(race.packages, isSlow)
+		enqueue(queue, race.with(slow), whole.with(others))
+		group.Go(func() {
+			r.test(ctx, suite{env: plain, prefix: lower(), flags: r.limits("40m", "-p="), packages: sequential})
+			quick := race.with(quick)
+			quick.prefix = lower()
+			r.run(ctx, quick)
+		})
 	})
 	group.Wait()
+}
+
+// with returns the same suite of other packages.
+func (s suite) with(packages []string) suite {
+	s.packages = packages
+	return s
+}
+
+// enqueue adds each package of some suites on its own, the slowest of all first.
+func enqueue(queue chan<- suite, suites ...suite) {
+	var each []suite
+	for _, s := range suites {
+		for _, p := range s.packages {
+			each = append(each, s.with([]string{p}))
+		}
+	}
+	slices.SortStableFunc(each, func(a, b suite) int { return cmp.Compare(rank(a.packages[0]), rank(b.packages[0])) })
+	for _, s := range each {
+		queue <- s
+	}
 }
 
 // plain is the environment of tests without the race detector.
