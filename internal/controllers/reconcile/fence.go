@@ -19,8 +19,8 @@ import (
 // has just deleted as orphans, and nobody repairs it.
 //
 // The fence sits in front of all clients of the manager. It sees the lease being renewed, and holds
-// the writes of reconciles back when the last renewal is older than the leader's own deadline, which
-// ends before others may take over. They continue when the lease is renewed, or fail when the
+// the writes of reconciles back when the last renewal is older than the leader's own deadline,
+// which ends before others may take over. They continue when the lease is renewed, or fail when the
 // manager stops because it lost the lease.
 
 // fence knows until when the manager is the leader.
