@@ -15,6 +15,11 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
+// nodeDeletionTimeout is for how many seconds after the deletion of a machine Cluster API tries to
+// delete its Node. By default, it gives up after ten, which is less than a drain takes, or than the
+// API of the cluster is away while its endpoint moves. Nobody would delete that Node later.
+const nodeDeletionTimeout = 5 * 60
+
 // machines is a group of identical machines.
 type machines struct {
 	ref     *anywherev1.Ref

@@ -104,6 +104,7 @@ func (b *builder) deployment(group *anywherev1.WorkerNodeGroupConfiguration, now
 		Version:           m.Version,
 		InfrastructureRef: reference(infrav1.GroupVersion.Group, "PacketMachineTemplate", m.Machines),
 		Bootstrap:         clusterv1.Bootstrap{ConfigRef: reference(bootstrapAPIGroup, "KubeadmConfigTemplate", m.Bootstrap)},
+		Deletion:          clusterv1.MachineDeletionSpec{NodeDeletionTimeoutSeconds: ptr.To[int32](nodeDeletionTimeout)},
 	}
 	scale(out, group, now)
 	rollOut(out, group)
