@@ -193,7 +193,7 @@ func (v *View) getPlane(w http.ResponseWriter, r *http.Request) {
 			info.Hidden = append(info.Hidden, k.name)
 		}
 		if k.name == kindClusters {
-			for _, namespace := range k.namespaces(s) {
+			for _, namespace := range s.namespaces() {
 				if namespace != "" {
 					info.Namespaces = append(info.Namespaces, namespace)
 				}

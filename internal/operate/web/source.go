@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -104,8 +105,16 @@ func packageCluster(o client.Object) string {
 type store struct {
 	kind kind
 
-	mu        sync.RWMutex
-	informers map[string]toolscache.SharedIndexInformer // by namespace, "" for all
+	mu    sync.RWMutex
+	parts map[string]*part // by namespace, "" for all
+}
+
+// part is the objects of a kind from a namespace, or from all.
+type part struct {
+	informer toolscache.SharedIndexInformer
+	// denied is since when the plane denies the user the objects. They are hidden if that lasts.
+	denied time.Time
+	hidden bool
 }
 
 // of returns the objects of a cluster. An empty namespace matches all.
@@ -141,12 +150,15 @@ func list[T client.Object](s *store) []T {
 	return out
 }
 
+// all returns the informers of what the user may read.
 func (s *store) all() []toolscache.SharedIndexInformer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := make([]toolscache.SharedIndexInformer, 0, len(s.informers))
-	for _, informer := range s.informers {
-		out = append(out, informer)
+	out := make([]toolscache.SharedIndexInformer, 0, len(s.parts))
+	for _, p := range s.parts {
+		if !p.hidden {
+			out = append(out, p.informer)
+		}
 	}
 	return out
 }
@@ -154,20 +166,65 @@ func (s *store) all() []toolscache.SharedIndexInformer {
 // hidden reports whether the user may read no objects of the kind.
 func (s *store) hidden() bool { return len(s.all()) == 0 }
 
-// forget removes what was cached from a namespace. It reports whether there was something.
-func (s *store) forget(namespace string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, found := s.informers[namespace]
-	delete(s.informers, namespace)
-	return found
+// namespaces returns the namespaces that the user may read, "" for all.
+func (s *store) namespaces() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []string
+	for namespace, p := range s.parts {
+		if !p.hidden {
+			out = append(out, namespace)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (s *store) add(namespace string, informer toolscache.SharedIndexInformer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.informers[namespace] = informer
+	s.parts[namespace] = &part{informer: informer}
 }
+
+// deny hides what the plane has denied the user for a while. It returns the objects that it has
+// hidden. A plane that starts denies everything until it has read its roles, which hides nothing.
+func (s *store) deny(namespace string, now time.Time) (hidden []any, lasts bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.parts[namespace]
+	switch {
+	case p == nil:
+		return nil, false
+	case p.denied.IsZero():
+		p.denied = now
+		return nil, false
+	case now.Sub(p.denied) < denialGrace:
+		return nil, false
+	case p.hidden:
+		return nil, true
+	}
+	p.hidden = true
+	return p.informer.GetStore().List(), true
+}
+
+// allow shows again what was hidden, and returns these objects.
+func (s *store) allow(namespace string) []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.parts[namespace]
+	if p == nil {
+		return nil
+	}
+	was := p.hidden
+	p.denied, p.hidden = time.Time{}, false
+	if !was {
+		return nil
+	}
+	return p.informer.GetStore().List()
+}
+
+// denialGrace is how long a plane may deny what it allowed before.
+const denialGrace = 10 * time.Second
 
 // readable returns the namespaces from which the user may list a kind: all as "", or those of the
 // candidates that the API server allows. It returns none for a kind that the plane doesn't serve.
@@ -189,15 +246,24 @@ func readable(ctx context.Context, c client.Client, k kind, candidates []string)
 	return out, nil
 }
 
-// newInformer returns an informer of a kind in a namespace.
-func newInformer(c client.WithWatch, k kind, namespace string) toolscache.SharedIndexInformer {
+// newInformer returns an informer of a kind in a namespace. It calls reached whenever the plane
+// answers a request.
+func newInformer(c client.WithWatch, k kind, namespace string, reached func()) toolscache.SharedIndexInformer {
 	lw := &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list := k.list()
-			return list, c.List(ctx, list, &client.ListOptions{Namespace: namespace, Raw: &options})
+			err := c.List(ctx, list, &client.ListOptions{Namespace: namespace, Raw: &options})
+			if err == nil {
+				reached()
+			}
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, k.list(), &client.ListOptions{Namespace: namespace, Raw: &options})
+			events, err := c.Watch(ctx, k.list(), &client.ListOptions{Namespace: namespace, Raw: &options})
+			if err == nil {
+				reached()
+			}
+			return events, err
 		},
 	}
 	informer := toolscache.NewSharedIndexInformer(toolscache.ToListWatcherWithWatchListSemantics(lw, c), k.object(), 0, toolscache.Indexers{

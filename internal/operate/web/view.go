@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +64,7 @@ func NewView(plane *inspect.Plane) *View {
 		dirty: map[Key]struct{}{}, topics: map[string]struct{}{}, recheck: map[Key]time.Time{}, wake: make(chan struct{}, 1),
 	}
 	for _, k := range kinds() {
-		v.stores[k.name] = &store{kind: k, informers: map[string]toolscache.SharedIndexInformer{}}
+		v.stores[k.name] = &store{kind: k, parts: map[string]*part{}}
 	}
 	return v
 }
@@ -118,6 +118,9 @@ func (v *View) watch(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("reading the management plane %s: %w", v.plane.Host, err)
 	}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(found)), func(all []string) bool { return len(all) > 0 }) {
+		return fmt.Errorf("%s is not a Drover management plane, or you may not list clusters there: ask for the role drover-viewer, or name your namespace with --namespace", v.plane.Host)
+	}
 	var filled []toolscache.InformerSynced
 	for name, namespaces := range found {
 		for _, namespace := range namespaces {
@@ -133,8 +136,7 @@ func (v *View) watch(ctx context.Context) error {
 
 // start starts an informer. It returns whether the informer is filled.
 func (v *View) start(ctx context.Context, s *store, namespace string) toolscache.InformerSynced {
-	ctx, stop := context.WithCancel(ctx)
-	informer := newInformer(v.plane.Client, s.kind, namespace)
+	informer := newInformer(v.plane.Client, s.kind, namespace, func() { v.reached(s, namespace) })
 	changed := func(o any) { v.changed(s.kind, o) }
 	registered, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(_, o any) { changed(o) },
@@ -142,54 +144,37 @@ func (v *View) start(ctx context.Context, s *store, namespace string) toolscache
 	if err != nil {
 		panic(err) // it is not stopped
 	}
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *toolscache.Reflector, err error) {
 		switch {
-		case apierrors.IsForbidden(err):
-			stop()
-			v.lost(s, namespace)
-		case apierrors.IsUnauthorized(err):
-			v.expire()
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			v.denied(s, namespace, err)
 		case !apierrors.IsResourceExpired(err) && ctx.Err() == nil:
 			v.report(fmt.Errorf("watching %s: %w", s.kind.name, err))
 		}
 	}) // it is not started yet
 	s.add(namespace, informer)
 	go informer.RunWithContext(ctx)
-	return func() bool { return registered.HasSynced() || ctx.Err() != nil }
+	return registered.HasSynced
 }
 
-// lost removes the objects that the user may not read anymore.
-func (v *View) lost(s *store, namespace string) {
-	var gone []any
-	s.mu.RLock()
-	if informer := s.informers[namespace]; informer != nil {
-		gone = informer.GetStore().List()
-	}
-	s.mu.RUnlock()
-	s.forget(namespace)
-	for _, o := range gone {
+// reached shows what the plane allows the user to read again.
+func (v *View) reached(s *store, namespace string) {
+	v.report(nil)
+	for _, o := range s.allow(namespace) {
 		v.changed(s.kind, o)
 	}
 }
 
-// expire removes everything: the plane doesn't accept the user's credentials anymore.
-func (v *View) expire() {
-	for _, s := range v.stores {
-		for _, k := range s.kind.namespaces(s) {
-			v.lost(s, k)
-		}
+// denied removes objects that the user may not read anymore. If the plane doesn't accept the
+// credentials of the user anymore, it says so.
+func (v *View) denied(s *store, namespace string, err error) {
+	gone, lasts := s.deny(namespace, v.now())
+	for _, o := range gone {
+		v.changed(s.kind, o)
 	}
-	v.hub.tell("expired", []byte(`{}`))
-}
-
-func (k kind) namespaces(s *store) []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	out := make([]string, 0, len(s.informers))
-	for namespace := range s.informers {
-		out = append(out, namespace)
+	if lasts && apierrors.IsUnauthorized(err) {
+		v.hub.tell("expired", []byte(`{}`))
 	}
-	return out
 }
 
 // report keeps why the plane can't be read, or that it can.
@@ -225,10 +210,6 @@ func (v *View) changed(k kind, o any) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.problem != "" && strings.HasPrefix(v.problem, "watching ") {
-		v.problem = ""
-		v.topics["problem"] = struct{}{}
-	}
 	name := k.cluster(object)
 	switch k.name {
 	case kindClusters:
@@ -278,10 +259,6 @@ func (v *View) refresh() {
 		v.update(key, now)
 	}
 	for topic := range topics {
-		if topic == "problem" {
-			v.hub.tell("problem", []byte(`""`))
-			continue
-		}
 		data, _ := json.Marshal(topic) // a string
 		v.hub.tell("topic", data)
 	}

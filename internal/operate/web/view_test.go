@@ -43,6 +43,8 @@ type world struct {
 	deny func(kind, namespace string) error
 	// granted answers every SelfSubjectAccessReview.
 	granted bool
+	// later is how much time has passed.
+	later time.Duration
 }
 
 // IsWatchListSemanticsUnSupported makes informers list before they watch.
@@ -103,8 +105,21 @@ func newPlane(t *testing.T, objects []client.Object, deny func(kind, namespace s
 		},
 	}).Build()
 	w.view = NewView(&inspect.Plane{Client: w, Host: "https://plane", Own: "team-web"})
-	w.view.now = func() time.Time { return start }
+	w.view.now = w.now
 	return w
+}
+
+// now is the time of the test.
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return start.Add(w.later)
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.later += d
 }
 
 // grant lets the user do everything.
@@ -273,21 +288,59 @@ func TestCreatorSeesOnlyItsNamespace(t *testing.T) {
 func TestLostPermissionRemovesRows(t *testing.T) {
 	w := newWorld(t, fleet(fleettest.Healthy).Objects(3), nil)
 	p, _ := mustJoin(t, w.view.hub, "")
-	w.view.lost(w.view.stores[kindClusters], "")
-	w.view.lost(w.view.stores[kindCAPI], "")
+	deny := func() {
+		w.view.denied(w.view.stores[kindClusters], "", forbidden("clusters"))
+		w.view.denied(w.view.stores[kindCAPI], "", forbidden("clusters"))
+	}
+	deny()
+	time.Sleep(3 * gathering)
+	if len(w.rows()) != 3 {
+		t.Fatal("a plane that has just started, and denies everything, empties the page")
+	}
+	w.pass(denialGrace)
+	deny()
 	w.await("no row is left", func() bool { return len(w.rows()) == 0 })
-	if got := told(p); strings.Count(got, "gone") != 3 {
+	if got := told(p); strings.Count(got, "gone") != 3 || strings.Contains(got, "expired") {
 		t.Errorf("the page got %s, want 3 rows gone", got)
 	}
+	w.view.reached(w.view.stores[kindClusters], "")
+	w.await("the rows are back", func() bool { return len(w.rows()) == 3 })
 }
 
 func TestExpiredCredentialsEmptyThePage(t *testing.T) {
 	w := newWorld(t, fleet(fleettest.Healthy).Objects(3), nil)
 	p, _ := mustJoin(t, w.view.hub, "")
-	w.view.expire()
+	expire(w, w.view)
 	w.await("no row is left", func() bool { return len(w.rows()) == 0 })
 	if got := told(p); !strings.Contains(got, "expired") {
 		t.Errorf("the page got %s", got)
+	}
+}
+
+// expire lets the plane reject the credentials of the user for good.
+func expire(w *world, v *View) {
+	for range 2 {
+		for _, s := range v.stores {
+			v.denied(s, "", apierrors.NewUnauthorized("expired"))
+		}
+		w.pass(denialGrace)
+	}
+}
+
+func TestProblemsOfThePlaneComeAndGo(t *testing.T) {
+	w := newPlane(t, nil, func(string, string) error { return errors.New("connection refused") })
+	go w.view.Run(t.Context())
+	p, _ := mustJoin(t, w.view.hub, "")
+	if e := <-p.events; e.kind != "problem" || !strings.Contains(string(e.data), "connection refused") {
+		t.Errorf("the page got %s %s", e.kind, e.data)
+	}
+	w.allow(func(kind, _ string) error { return forbidden(kind) })
+	if e := <-p.events; e.kind != "problem" || !strings.Contains(string(e.data), "ask for the role") {
+		t.Errorf("the page got %s %s", e.kind, e.data)
+	}
+	w.allow(nil)
+	if e := <-p.events; e.kind != "problem" || string(e.data) != `""` {
+		t.Errorf("the page got %s %s, want that there is no problem", e.kind, e.data)
 	}
 }
 
