@@ -89,6 +89,10 @@ function end(why: Connection) {
 // An address with a new token may be opened in a window that shows the page already.
 addEventListener("hashchange", () => location.hash.startsWith("#token=") && location.reload());
 
+// Browsers keep pages that were left, with their streams, and open only six connections to a server.
+addEventListener("pagehide", () => source?.close());
+addEventListener("pageshow", (e) => e.persisted && source && listen());
+
 // start signs in with the token of the address, if there is one, and opens the stream.
 export async function start() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");

@@ -106,7 +106,7 @@ func (t target) blocked() string {
 // actions returns what can be done with a cluster, and asks the plane what the user may do.
 func (v *View) actions(ctx context.Context, t target) []Action {
 	patch, remove := v.may(ctx, "patch", t.group(), "clusters", t.key), v.may(ctx, "delete", t.group(), "clusters", t.key)
-	unless := func(allowed bool, blocked string) string { //nolint:revive // the flag is an answer of the plane
+	unless := func(allowed bool, blocked string) string {
 		if !allowed {
 			return notAllowed
 		}
@@ -301,7 +301,7 @@ func (t target) object() *unstructured.Unstructured {
 }
 
 // pausing returns the patch that pauses or resumes the reconciliation.
-func (t target) pausing(pause bool) []operation { //nolint:revive // both directions are one switch
+func (t target) pausing(pause bool) []operation {
 	if t.described == nil {
 		return []operation{{"add", "/spec/paused", pause}}
 	}

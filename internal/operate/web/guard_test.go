@@ -64,12 +64,14 @@ func TestLoopbackHostsNameThePort(t *testing.T) {
 	}
 }
 
-// signIn returns the response to a token.
-func signIn(t *testing.T, s *sessions, token string) *http.Response {
+// signIn returns the status and the cookies of the response to a token.
+func signIn(t *testing.T, s *sessions, token string) (int, []*http.Cookie) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	s.signIn(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/session", strings.NewReader(`{"token":"`+token+`"}`)))
-	return w.Result()
+	response := w.Result()
+	defer response.Body.Close()
+	return response.StatusCode, response.Cookies()
 }
 
 // valid reports whether a cookie opens the server.
@@ -83,22 +85,22 @@ func valid(t *testing.T, s *sessions, cookie *http.Cookie) bool {
 
 func TestTokenOpensOneSession(t *testing.T) {
 	s, token := newSessions("8443")
-	if r := signIn(t, s, "wrong"); r.StatusCode != http.StatusUnauthorized {
-		t.Errorf("a wrong token: status %d", r.StatusCode)
+	if status, _ := signIn(t, s, "wrong"); status != http.StatusUnauthorized {
+		t.Errorf("a wrong token: status %d", status)
 	}
-	r := signIn(t, s, token)
-	if r.StatusCode != http.StatusNoContent || len(r.Cookies()) != 1 {
-		t.Fatalf("status %d with cookies %v", r.StatusCode, r.Cookies())
+	status, cookies := signIn(t, s, token)
+	if status != http.StatusNoContent || len(cookies) != 1 {
+		t.Fatalf("status %d with cookies %v", status, cookies)
 	}
-	c := r.Cookies()[0]
+	c := cookies[0]
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Domain != "" || !strings.HasSuffix(c.Name, "8443") || strings.Contains(c.Value, token) {
 		t.Errorf("cookie %v", c)
 	}
 	if !valid(t, s, c) || valid(t, s, &http.Cookie{Name: c.Name, Value: "x"}) {
 		t.Error("the cookie is not what opens the server")
 	}
-	if r := signIn(t, s, token); r.StatusCode != http.StatusUnauthorized {
-		t.Errorf("the second use of the token: status %d", r.StatusCode)
+	if status, _ := signIn(t, s, token); status != http.StatusUnauthorized {
+		t.Errorf("the second use of the token: status %d", status)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestPageKnowsTheAnswers(t *testing.T) {
 	}
 	page := map[string][]string{}
 	for _, m := range regexp.MustCompile(`(?s)export interface (\w+) \{(.*?)\n\}`).FindAllStringSubmatch(string(source), -1) {
-		for _, f := range regexp.MustCompile(`(?m)^  (\w+)\??:`).FindAllStringSubmatch(m[2], -1) {
+		for _, f := range regexp.MustCompile(`(?m)^ {2}(\w+)\??:`).FindAllStringSubmatch(m[2], -1) {
 			page[m[1]] = append(page[m[1]], f[1])
 		}
 	}

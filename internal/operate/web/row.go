@@ -250,9 +250,10 @@ func addOns(releases []addonsv1.HelmReleaseProxy) Count {
 func packages(all []*packagesv1.Package) Count {
 	c := Count{Total: len(all)}
 	for _, p := range all {
-		if p.Status.State == packagesv1.StateInstalled {
+		switch p.Status.State {
+		case packagesv1.StateInstalled:
 			c.Ready++
-		} else if p.Status.State == packagesv1.StateUnknown {
+		case packagesv1.StateUnknown:
 			c.Failed++
 		}
 	}

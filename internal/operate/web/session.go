@@ -54,7 +54,7 @@ func (s *sessions) signIn(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnauthorized, "the token in the address is wrong or was used before", trySignIn)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // the page is served without TLS, on loopback
 		Name: s.cookie, Value: s.add(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife.Seconds()),
 	})
 	w.WriteHeader(http.StatusNoContent)

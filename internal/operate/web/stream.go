@@ -24,7 +24,7 @@ func (v *View) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	p, missed, err := v.hub.join(r.Header.Get("Last-Event-ID"))
 	if err != nil {
-		s.send(event{kind: "refused", data: []byte(`"Too many pages are open. Close some of them."`)})
+		_ = s.send(event{kind: "refused", data: []byte(`"Too many pages are open. Close some of them."`)}) // the browser may be gone
 		return
 	}
 	defer v.hub.leave(p)

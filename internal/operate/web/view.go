@@ -286,7 +286,8 @@ func (v *View) resolve(key Key) []Key {
 func (v *View) update(key Key, now time.Time) {
 	row, until := v.row(key, now)
 	v.mu.Lock()
-	if delete(v.recheck, key); !until.IsZero() {
+	delete(v.recheck, key)
+	if !until.IsZero() {
 		v.recheck[key] = until
 	}
 	v.mu.Unlock()

@@ -3,6 +3,7 @@
 package browsertest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,9 @@ import (
 
 // ErrNoBrowser means that Chromium is not installed.
 var ErrNoBrowser = errors.New("chromium is not installed: run `go run ./hack/build browser`")
+
+// errTimeout means that something did not happen within patience.
+var errTimeout = errors.New("timed out")
 
 // patience is how long a page may take to show something on a busy machine.
 const patience = time.Minute
@@ -115,7 +119,7 @@ func (b *Browser) Await(script string) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("waiting until %s: %v; the page shows:\n%s", script, err, b.Text())
+			return fmt.Errorf("waiting until %s: %w; the page shows:\n%s", script, cmp.Or(err, errTimeout), b.Text())
 		}
 		select {
 		case <-b.ctx.Done():
@@ -180,5 +184,6 @@ func (b *Browser) Violations() ([]string, error) {
 		return nil, err
 	}
 	var out []string
-	return out, json.Unmarshal([]byte(text), &out)
+	err := json.Unmarshal([]byte(text), &out)
+	return out, err
 }

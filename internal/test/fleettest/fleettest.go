@@ -250,7 +250,7 @@ func (c *cluster) workers() *clusterv1.MachineDeployment {
 
 // machine returns a Machine and its device. The first worker of a failing cluster is the broken
 // one.
-func (c *cluster) machine(name string, controlPlane bool) []client.Object { //nolint:revive // a role
+func (c *cluster) machine(name string, controlPlane bool) []client.Object {
 	m := &clusterv1.Machine{ObjectMeta: c.meta(anywherev1.SystemNamespace, name)}
 	d := &infrav1.PacketMachine{ObjectMeta: c.meta(anywherev1.SystemNamespace, name)}
 	m.Spec.ClusterName, m.Spec.Version, m.Spec.InfrastructureRef.Name = c.name, c.version, name
