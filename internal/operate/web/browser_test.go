@@ -228,8 +228,8 @@ func TestPageActs(t *testing.T) {
 	}
 }
 
-// TestPagesFitEveryScreen checks every page: the layout on a desk and on a phone, and accessibility in
-// both themes.
+// TestPagesFitEveryScreen checks every page: the layout on a desk and on a phone, and accessibility
+// in both themes.
 func TestPagesFitEveryScreen(t *testing.T) {
 	w := newPlane(t, fleet(fleettest.OnFire).Objects(50), nil)
 	pages := map[string]string{
