@@ -112,6 +112,11 @@ install: build ## Install drover and clusterctl into PREFIX/bin
 	install -d '$(DESTDIR)$(PREFIX)/bin'
 	install bin/drover bin/clusterctl '$(DESTDIR)$(PREFIX)/bin'
 
+.PHONY: screenshots
+screenshots: ## Take the screenshots of the web UI in docs/images
+	@$(BUILD) browser
+	go run ./test/screenshots docs/images
+
 .PHONY: clean
 clean: ## Remove built files (Kubernetes stays in the user's cache)
 	rm -rf bin provider-components.yaml
@@ -143,7 +148,7 @@ test deflake: export GOGC ?= 400
 .PHONY: test
 test: KUBE_VERSIONS = all
 test: all bin/test ## Verify, and run all tests (SEED=N repeats an order, PKG=./internal/... selects packages)
-	@$(BUILD) kube node flux
+	@$(BUILD) kube node flux browser
 	bin/test run -seed='$(SEED)' -package='$(PKG)' -beside='make checks' -- $(TESTFLAGS)
 
 # What "make test" runs beside the tests: "make verify", unless it passed on the same files before.

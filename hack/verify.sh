@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fails if a module file is not tidy, if a known vulnerability is reachable and has a fix, or if
-# generated files are outdated. Files are generated in a copy of the working tree, uncommitted
-# changes included, so that tests can run at the same time.
+# Fails if a module file is not tidy, if a known vulnerability is reachable and has a fix, if the page
+# in web/ has type errors, or if generated files are outdated. Files are generated in a copy of the
+# working tree, uncommitted changes included, so that tests can run at the same time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,6 +32,9 @@ fi
 
 say "vulnerabilities"
 go run ./hack/vulns
+
+say "types of the page"
+hack/typecheck.sh
 
 say "generated files"
 files | tar --create --null --files-from=- --ignore-failed-read 2>/dev/null | tar --extract --directory="$copy"

@@ -8,6 +8,7 @@
 //	go run ./hack/build --platform linux/arm64 --bin bin/arm64 drover payload
 //	go run ./hack/build node                    programs and image of local machines
 //	go run ./hack/build flux                    Flux controllers, in the cache
+//	go run ./hack/build browser                 the browser of tests, from its Debian package
 //	go run ./hack/build --platform linux/arm64 --flux-dir bin/arm64/flux flux
 package main
 
@@ -44,7 +45,7 @@ func main() {
 
 // targetNames lists the targets in build order.
 func targetNames() []string {
-	return []string{"kube", "node", "flux", "drover", "payload", "manager", "clusterctl"}
+	return []string{"kube", "node", "flux", "browser", "drover", "payload", "manager", "clusterctl"}
 }
 
 type options struct {
@@ -130,7 +131,7 @@ func whileRunning(ctx context.Context, pid int) (context.Context, func()) {
 // jobs returns the jobs in build order: images are assembled while later programs compile.
 func (o options) jobs(ctx context.Context) ([]build.Job, error) {
 	makers := map[string]func(context.Context) ([]build.Job, error){
-		"kube": o.kubeJobs, "node": o.nodeJobs, "flux": o.fluxJobs, "payload": o.payloadJobs,
+		"kube": o.kubeJobs, "node": o.nodeJobs, "flux": o.fluxJobs, "browser": o.browserJobs, "payload": o.payloadJobs,
 		"drover": o.droverJobs, "manager": o.managerJobs, "clusterctl": o.clusterctlJobs,
 	}
 	var jobs []build.Job

@@ -24,7 +24,7 @@ func (o options) nodeJobs(ctx context.Context) ([]build.Job, error) {
 	}
 	jobs, made := []build.Job{{
 		Label: "Debian packages",
-		Fetch: func(ctx context.Context, _ *build.Task) error { return o.ensurePackages(ctx) },
+		Fetch: func(ctx context.Context, _ *build.Task) error { return o.ensurePackages(ctx, o.nodePackages()) },
 	}}, make([]node.Part, len(all))
 	for i, t := range all {
 		jobs = append(jobs, partJob(c, t, &made[i]))

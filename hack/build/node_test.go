@@ -37,10 +37,10 @@ func TestNodeTargetsBuildEveryProgram(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	if got := missing(func(string) bool { return true }); len(got) != 0 {
+	if got := missing(packages(), func(string) bool { return true }); len(got) != 0 {
 		t.Errorf("got missing files %v, want none", got)
 	}
-	got := missing(func(path string) bool { return !strings.Contains(path, "nft") && !strings.Contains(path, "seccomp") })
+	got := missing(packages(), func(path string) bool { return !strings.Contains(path, "nft") && !strings.Contains(path, "seccomp") })
 	if want := []string{"libseccomp-dev", "nftables"}; !slices.Equal(got, want) {
 		t.Errorf("missing %v, want %v", got, want)
 	}

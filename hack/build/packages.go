@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+
+	"github.com/drover-dev/drover/internal/kube/build"
 )
 
 // packages maps the Debian packages that a build and a machine require to files, any of which shows
@@ -30,10 +33,35 @@ func packages() map[string][]string {
 	}
 }
 
+// browserPackages are what tests of the page in a browser require besides.
+func browserPackages() map[string][]string {
+	return map[string][]string{"chromium": {"/usr/bin/chromium", "/usr/bin/google-chrome"}}
+}
+
+// browserJobs install the browser of tests.
+func (o options) browserJobs(context.Context) ([]build.Job, error) {
+	if slices.Contains(o.targets, "node") {
+		return nil, nil // its job installs all packages, because apt-get runs once at a time
+	}
+	return []build.Job{{
+		Label: "Debian packages",
+		Fetch: func(ctx context.Context, _ *build.Task) error { return o.ensurePackages(ctx, browserPackages()) },
+	}}, nil
+}
+
+// nodePackages are the packages that the targets require.
+func (o options) nodePackages() map[string][]string {
+	all := packages()
+	if slices.Contains(o.targets, "browser") {
+		maps.Copy(all, browserPackages())
+	}
+	return all
+}
+
 // missing lists the packages that are not installed.
-func missing(exists func(path string) bool) []string {
+func missing(packages map[string][]string, exists func(path string) bool) []string {
 	var names []string
-	for name, files := range packages() {
+	for name, files := range packages {
 		if !slices.ContainsFunc(files, exists) {
 			names = append(names, name)
 		}
@@ -43,8 +71,8 @@ func missing(exists func(path string) bool) []string {
 }
 
 // ensurePackages installs missing packages, or fails with the command that does.
-func (o options) ensurePackages(ctx context.Context) error {
-	names := missing(func(path string) bool { _, err := os.Stat(path); return err == nil })
+func (o options) ensurePackages(ctx context.Context, packages map[string][]string) error {
+	names := missing(packages, func(path string) bool { _, err := os.Stat(path); return err == nil })
 	if len(names) == 0 {
 		return nil
 	}

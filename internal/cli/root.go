@@ -37,6 +37,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/user"
 	"github.com/drover-dev/drover/internal/cli/verb"
 	"github.com/drover-dev/drover/internal/cli/version"
+	"github.com/drover-dev/drover/internal/cli/web"
 )
 
 const long = `Drover runs fleets of Kubernetes clusters on your own machines.
@@ -115,6 +116,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	user.AddCommands(root, "clusters", io)
 	bundle.AddCommands(root, "packages", io)
 	addTo(root, "use", addon.NewCommand(io), audit.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), release.NewCommand(io), support.NewCommand(io), version.NewCommand(io))
+	addTo(root, "clusters", web.NewCommand(io))
 	verb.Of(root, "clusters", "generate").AddCommand(support.NewGenerateCommand(io))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Explain the exit codes", Long: exitCodes})
 	markUsageErrors(root)

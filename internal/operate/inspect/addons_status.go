@@ -56,10 +56,11 @@ func (p *Plane) AddOnStatus(ctx context.Context, hcp *addonsv1.HelmChartProxy) (
 	if err != nil {
 		return AddOn{}, err
 	}
-	return summarizeAddOn(hcp, releases), nil
+	return SummarizeAddOn(hcp, releases), nil
 }
 
-func summarizeAddOn(hcp *addonsv1.HelmChartProxy, releases []addonsv1.HelmReleaseProxy) AddOn {
+// SummarizeAddOn returns the status of a HelmChartProxy with its releases.
+func SummarizeAddOn(hcp *addonsv1.HelmChartProxy, releases []addonsv1.HelmReleaseProxy) AddOn {
 	out := AddOn{
 		Namespace: hcp.Namespace, Name: hcp.Name, Chart: hcp.Spec.ChartName, Tool: string(cmp.Or(hcp.Spec.Tool, addonsv1.Helm)),
 		Paused: annotations.HasPaused(hcp), Matched: len(hcp.Status.MatchingClusters), Rollout: hcp.Status.Rollout, Clusters: []OnCluster{},
@@ -67,7 +68,7 @@ func summarizeAddOn(hcp *addonsv1.HelmChartProxy, releases []addonsv1.HelmReleas
 	out.Ready, out.Message = readiness(hcp, hcp.Status.ObservedGeneration)
 	known := map[string]bool{}
 	for i := range releases {
-		on := onCluster(&releases[i])
+		on := ReleaseStatus(&releases[i])
 		known[on.Cluster] = true
 		switch {
 		case on.Ready == string(metav1.ConditionTrue):
@@ -101,7 +102,8 @@ func readiness(o conditioned, observed int64) (status, message string) {
 	return string(ready.Status), oneLine(ready.Message)
 }
 
-func onCluster(r *addonsv1.HelmReleaseProxy) OnCluster {
+// ReleaseStatus returns the status of a release.
+func ReleaseStatus(r *addonsv1.HelmReleaseProxy) OnCluster {
 	out := OnCluster{
 		Cluster: r.Spec.ClusterRef.Name, Release: r.Spec.ReleaseName, Namespace: r.Spec.ReleaseNamespace, Version: r.Spec.Version,
 		Revision: r.Status.Revision, Status: r.Status.Status,

@@ -67,7 +67,7 @@ func TestOnClusterReportsTheDecisiveCondition(t *testing.T) {
 		"being deleted": {func(r *addonsv1.HelmReleaseProxy) { r.DeletionTimestamp = ptr.To(metav1.Now()) }, with(func(o *OnCluster) { o.Message = "Deleting" })},
 	} {
 		r := addOnRelease("a", tc.change)
-		if diff := cmp.Diff(tc.want, onCluster(&r)); diff != "" {
+		if diff := cmp.Diff(tc.want, ReleaseStatus(&r)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -78,7 +78,7 @@ func TestSummarizeAddOnCountsClusters(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		hcp.Status.MatchingClusters = append(hcp.Status.MatchingClusters, corev1.ObjectReference{Name: name})
 	}
-	got := summarizeAddOn(hcp, []addonsv1.HelmReleaseProxy{addOnRelease("b", failedRelease), addOnRelease("a", nil)})
+	got := SummarizeAddOn(hcp, []addonsv1.HelmReleaseProxy{addOnRelease("b", failedRelease), addOnRelease("a", nil)})
 	if got.Matched != 3 || got.ReadyOn != 1 || got.FailedOn != 1 || got.Tool != "Helm" || got.Paused {
 		t.Errorf("add-on %+v", got)
 	}
@@ -90,7 +90,7 @@ func TestSummarizeAddOnCountsClusters(t *testing.T) {
 		t.Errorf("clusters (-want +got):\n%s", diff)
 	}
 	hcp.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
-	if got := summarizeAddOn(hcp, nil); !got.Paused || got.Clusters[0].Message != "Waiting for the first reconciliation" {
+	if got := SummarizeAddOn(hcp, nil); !got.Paused || got.Clusters[0].Message != "Waiting for the first reconciliation" {
 		t.Errorf("paused add-on %+v", got)
 	}
 }

@@ -83,6 +83,22 @@ func advice(root *Node, deepest Link, now time.Time) string {
 	return fmt.Sprintf("this takes longer than usual: see `drover describe cluster %s`, `drover events cluster %s` and the manager's log", root.Name, root.Name)
 }
 
+// Stalled reports whether a cluster that is not ready will probably not become ready without
+// somebody's help: there is a remedy for the root cause, or it takes longer than usual. A false
+// answer holds until the time that is returned.
+func (a Answer) Stalled(now time.Time) (stalled bool, until time.Time) {
+	deepest := a.Deepest()
+	switch _, known := remedies[deepest.Reason]; {
+	case a.Ready:
+		return false, time.Time{}
+	case known && justCreated(deepest, now):
+		return false, deepest.Since.Add(observeLimit)
+	case known || now.Sub(deepest.Since.Time) >= patience:
+		return true, time.Time{}
+	}
+	return false, deepest.Since.Add(patience)
+}
+
 // justCreated reports whether the controller had no time to observe the object yet.
 func justCreated(l Link, now time.Time) bool {
 	return (l.Reason == reasonUnseen || l.Reason == reasonBehind) && now.Sub(l.Since.Time) < observeLimit

@@ -103,6 +103,9 @@ func Tree(c *anywherev1.Cluster, o *Objects) *Node {
 	return root
 }
 
+// CAPITree arranges the objects of a cluster that exists in Cluster API only.
+func CAPITree(c *clusterv1.Cluster, o *Objects) *Node { return o.capi(c) }
+
 // capi returns the Cluster of Cluster API with the objects below it.
 func (o *Objects) capi(c *clusterv1.Cluster) *Node {
 	n := node(kindCAPI, c, c.Status.Conditions)

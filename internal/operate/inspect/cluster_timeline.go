@@ -135,11 +135,17 @@ func (p *Plane) Timeline(ctx context.Context, c *anywherev1.Cluster) (Timeline, 
 	if err != nil {
 		return Timeline{}, err
 	}
+	return p.History(ctx, root, c.Namespace)
+}
+
+// History reads the events about the objects of a cluster, which are in the given namespace and in
+// that of the system, and returns its timeline.
+func (p *Plane) History(ctx context.Context, root *Node, namespace string) (Timeline, error) {
 	var events []corev1.Event
-	for _, namespace := range slices.Compact([]string{c.Namespace, anywherev1.SystemNamespace}) {
+	for _, in := range slices.Compact([]string{namespace, anywherev1.SystemNamespace}) {
 		list := &corev1.EventList{}
-		if err := p.Client.List(ctx, list, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) {
-			return Timeline{}, wrap(err, "listing events in %q", namespace)
+		if err := p.Client.List(ctx, list, client.InNamespace(in)); err != nil && !apierrors.IsForbidden(err) {
+			return Timeline{}, wrap(err, "listing events in %q", in)
 		}
 		for i := range list.Items {
 			if concerns(&list.Items[i], root) {

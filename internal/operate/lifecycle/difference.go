@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Difference is one field that changes.
@@ -26,6 +29,24 @@ func changeLines(all []Difference) []string {
 	out := make([]string, 0, len(all))
 	for _, d := range all {
 		out = append(out, "changes "+d.String())
+	}
+	return out
+}
+
+// Compare returns the fields that differ between two versions of an object: those of the spec and
+// the annotations.
+func Compare(name string, from, to *unstructured.Unstructured) []Difference {
+	out := differences(name, from.Object["spec"], to.Object["spec"])
+	before, after := from.GetAnnotations(), to.GetAnnotations()
+	all := maps.Clone(before)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, after)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if before[key] != after[key] && !strings.HasPrefix(key, "audit.drover.dev/") {
+			out = append(out, Difference{Object: name, Path: "metadata.annotations." + key, From: before[key], To: after[key]})
+		}
 	}
 	return out
 }

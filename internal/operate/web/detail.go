@@ -1,0 +1,204 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/operate/inspect"
+)
+
+// Detail is what the page of a cluster shows.
+type Detail struct {
+	Row    *Row            `json:"row"`
+	Tree   *Node           `json:"tree"`
+	Why    inspect.Answer  `json:"why"`
+	Stages []inspect.Stage `json:"stages"`
+	// Spec is the spec of the Cluster as YAML.
+	Spec     string        `json:"spec"`
+	AddOns   []Release     `json:"addOns"`
+	Packages []PackageItem `json:"packages"`
+	// Actions are what can be done with the cluster.
+	Actions []Action `json:"actions"`
+	// Hidden means that the user may not read some objects.
+	Hidden bool `json:"hidden,omitempty"`
+}
+
+// Node is an object of a cluster with the objects below it.
+type Node struct {
+	*inspect.Node
+
+	Ready bool `json:"ready"`
+	// Unmet are the conditions that must be met for the object to be ready, and are not.
+	Unmet    []string `json:"unmet,omitempty"`
+	Children []*Node  `json:"children,omitempty"`
+}
+
+func nodeOf(n *inspect.Node) *Node {
+	out := &Node{Node: n, Ready: n.Well()}
+	for _, c := range n.Conditions {
+		if c.Status != metav1.ConditionTrue && n.Counts(c.Type) {
+			out.Unmet = append(out.Unmet, c.Type)
+		}
+	}
+	for _, child := range n.Children {
+		out.Children = append(out.Children, nodeOf(child))
+	}
+	return out
+}
+
+// PackageItem is a package of a cluster.
+type PackageItem struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Package   string `json:"package"`
+	Version   string `json:"version,omitempty"`
+	Target    string `json:"target,omitempty"`
+	State     string `json:"state"`
+	Detail    string `json:"detail,omitempty"`
+}
+
+// keyOf returns the cluster that a request is about.
+func keyOf(r *http.Request) Key {
+	return Key{Kind: r.PathValue("kind"), Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+}
+
+// getCluster answers from the caches, but for what the user may do, which the plane decides.
+func (v *View) getCluster(w http.ResponseWriter, r *http.Request) {
+	detail, err := v.detail(r.Context(), keyOf(r))
+	respond(w, detail, err)
+}
+
+func (v *View) detail(ctx context.Context, key Key) (*Detail, error) {
+	described, plain, o := v.cluster(key)
+	if o == nil {
+		return nil, &inspect.NotFoundError{Kind: "cluster", Namespace: key.Namespace, Name: key.Name}
+	}
+	root := tree(described, plain, o)
+	out := &Detail{Tree: nodeOf(root), Hidden: o.Hidden, AddOns: []Release{}, Packages: []PackageItem{}}
+	now := v.now()
+	out.Row, _ = v.row(key, now)
+	out.Why = inspect.Why(root, now)
+	out.Stages = inspect.NewTimeline(root, nil).Stages
+	out.Spec = specOf(described, plain)
+	for i := range o.Releases.Items {
+		out.AddOns = append(out.AddOns, releaseOf(&o.Releases.Items[i]))
+	}
+	for _, p := range of[*packagesv1.Package](v.stores[kindPackages], "", key.Name) {
+		out.Packages = append(out.Packages, PackageItem{
+			Namespace: p.Namespace, Name: p.Name, Package: p.Spec.PackageName, Version: p.Status.CurrentVersion,
+			Target: p.Status.TargetVersion, State: string(p.Status.State), Detail: p.Status.Detail,
+		})
+	}
+	out.Actions = v.actions(ctx, target{key: key, described: described, plain: plain, objects: o})
+	return out, nil
+}
+
+// specOf returns the spec of a Cluster as YAML.
+func specOf(described *anywherev1.Cluster, plain *clusterv1.Cluster) string {
+	var value any
+	if described != nil {
+		value = struct {
+			APIVersion string                 `json:"apiVersion"`
+			Kind       string                 `json:"kind"`
+			Spec       anywherev1.ClusterSpec `json:"spec"`
+		}{anywherev1.GroupVersion.String(), "Cluster", described.Spec}
+	} else {
+		value = struct {
+			APIVersion string                `json:"apiVersion"`
+			Kind       string                `json:"kind"`
+			Spec       clusterv1.ClusterSpec `json:"spec"`
+		}{clusterv1.GroupVersion.String(), "Cluster", plain.Spec}
+	}
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		panic(err) // it was decoded from JSON
+	}
+	return string(data)
+}
+
+// getEvents reads the history of a cluster from the plane: events are not watched.
+func (v *View) getEvents(w http.ResponseWriter, r *http.Request) {
+	key := keyOf(r)
+	described, plain, o := v.cluster(key)
+	if o == nil {
+		report(w, &inspect.NotFoundError{Kind: "cluster", Namespace: key.Namespace, Name: key.Name})
+		return
+	}
+	timeline, err := v.plane.History(r.Context(), tree(described, plain, o), key.Namespace)
+	if n := len(timeline.Entries); n > maxEntries {
+		timeline.Entries = timeline.Entries[n-maxEntries:]
+	}
+	respond(w, timeline, err)
+}
+
+// maxEntries bounds the history in a response.
+const maxEntries = 500
+
+// getKubeconfig sends the kubeconfig of a cluster, if the plane lets the user read it.
+func (v *View) getKubeconfig(w http.ResponseWriter, r *http.Request) {
+	key := keyOf(r)
+	source, err := v.plane.KubeconfigSource(r.Context(), key.Namespace, key.Name)
+	if err != nil {
+		report(w, err)
+		return
+	}
+	data, err := source.Read(r.Context())
+	if err != nil {
+		report(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", key.Name+".kubeconfig"))
+	_, _ = w.Write(data) // the browser may be gone
+}
+
+// may asks the plane whether the user may do something.
+func (v *View) may(ctx context.Context, verb, group, resource string, key Key) bool {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: group, Resource: resource, Namespace: key.Namespace, Name: key.Name,
+		},
+	}}
+	return v.plane.Client.Create(ctx, review) == nil && review.Status.Allowed
+}
+
+// PlaneInfo describes the management plane.
+type PlaneInfo struct {
+	Host       string   `json:"host"`
+	Version    string   `json:"version,omitempty"`
+	Kubernetes []string `json:"kubernetes,omitempty"`
+	// Hidden are the kinds that the user may not read anywhere.
+	Hidden []string `json:"hidden,omitempty"`
+	// Namespaces are those that the user may read clusters from, or none for all.
+	Namespaces []string    `json:"namespaces,omitempty"`
+	Now        metav1.Time `json:"now"`
+}
+
+func (v *View) getPlane(w http.ResponseWriter, r *http.Request) {
+	info := PlaneInfo{Host: v.plane.Host, Now: metav1.NewTime(v.now())}
+	if runs, err := v.offered(r.Context()); err == nil {
+		info.Version, info.Kubernetes = runs.Version, runs.Kubernetes
+	}
+	for _, k := range kinds() {
+		s := v.stores[k.name]
+		if s.hidden() {
+			info.Hidden = append(info.Hidden, k.name)
+		}
+		if k.name == kindClusters {
+			for _, namespace := range s.namespaces() {
+				if namespace != "" {
+					info.Namespaces = append(info.Namespaces, namespace)
+				}
+			}
+		}
+	}
+	writeJSON(w, http.StatusOK, info)
+}

@@ -1,0 +1,214 @@
+// What the server sends. A Go test compares the fields with those of internal/operate/web.
+
+export type Health = "failing" | "progressing" | "deleting" | "paused" | "ready";
+
+export interface Count {
+  ready: number;
+  total: number;
+  failed?: number;
+  drifted?: number;
+}
+
+export interface Row {
+  id: string;
+  kind: "drover" | "capi";
+  namespace: string;
+  name: string;
+  health: Health;
+  waiting?: string;
+  cause?: string;
+  version?: string;
+  want?: string;
+  versions?: string[];
+  controlPlane: Count;
+  workers: Count;
+  addOns: Count;
+  packages: Count;
+  git?: string;
+  manager?: string;
+  metro?: string;
+  owner?: string;
+  labels?: Record<string, string>;
+  created: string;
+  changed: string;
+  revision: string;
+}
+
+export interface Condition {
+  type: string;
+  status: "True" | "False" | "Unknown";
+  reason: string;
+  message: string;
+  lastTransitionTime: string;
+}
+
+export interface TreeNode {
+  kind: string;
+  namespace: string;
+  name: string;
+  detail?: string;
+  created: string;
+  conditions?: Condition[];
+  deleting?: boolean;
+  paused?: boolean;
+  failure?: string;
+  behind?: boolean;
+  ready: boolean;
+  // unmet are the conditions that must be met for the object to be ready, and are not.
+  unmet?: string[];
+  children?: TreeNode[];
+}
+
+export interface Link {
+  kind: string;
+  namespace: string;
+  name: string;
+  condition?: string;
+  reason?: string;
+  message: string;
+  since?: string;
+}
+
+export interface Answer {
+  ready: boolean;
+  chain?: Link[];
+  next: string;
+  git?: Link[];
+}
+
+export interface Stage {
+  name: string;
+  at: string;
+  seconds: number;
+}
+
+export interface Release {
+  cluster: string;
+  release?: string;
+  namespace?: string;
+  version?: string;
+  revision?: number;
+  status?: string;
+  ready: string;
+  reason?: string;
+  message?: string;
+  addOn?: string;
+  clusterNamespace: string;
+  chart: string;
+  drifted?: boolean;
+  failure?: string;
+}
+
+export interface PackageItem {
+  namespace: string;
+  name: string;
+  package: string;
+  version?: string;
+  target?: string;
+  state: string;
+  detail?: string;
+}
+
+export interface Group {
+  name: string;
+  count: number;
+  auto?: boolean;
+}
+
+export interface Action {
+  name: "pause" | "resume" | "scale" | "upgrade" | "kubeconfig" | "delete";
+  unusable?: string;
+  groups?: Group[];
+  versions?: string[];
+}
+
+export interface Detail {
+  row: Row;
+  tree: TreeNode;
+  why: Answer;
+  stages: Stage[];
+  spec: string;
+  addOns: Release[];
+  packages: PackageItem[];
+  actions: Action[];
+  hidden?: boolean;
+}
+
+export interface Entry {
+  time: string;
+  seconds: number;
+  object: string;
+  what: string;
+  warning?: boolean;
+}
+
+export interface Timeline {
+  entries: Entry[];
+}
+
+export interface Difference {
+  object: string;
+  path: string;
+  from: string;
+  to: string;
+}
+
+export interface Plan {
+  command: string;
+  changes: Difference[];
+  notes?: string[];
+  state: string;
+}
+
+export interface Rollout {
+  phase?: string;
+  wave?: number;
+  waves?: number;
+  updated?: number;
+  failed?: number;
+}
+
+export interface AddOn {
+  namespace: string;
+  name: string;
+  chart: string;
+  tool: string;
+  ready: string;
+  message?: string;
+  paused?: boolean;
+  matched: number;
+  readyOn: number;
+  failedOn: number;
+  rollout?: Rollout;
+}
+
+export interface AddOns {
+  addOns: AddOn[];
+  releases: Release[];
+}
+
+export interface MachineItem {
+  namespace: string;
+  name: string;
+  cluster: string;
+  clusterID?: string;
+  role: string;
+  version?: string;
+  phase?: string;
+  ready: string;
+  message?: string;
+  node?: string;
+  address?: string;
+  device?: string;
+  plan?: string;
+  created: string;
+}
+
+export interface PlaneInfo {
+  host: string;
+  version?: string;
+  kubernetes?: string[];
+  hidden?: string[];
+  namespaces?: string[];
+  now: string;
+}
