@@ -14,7 +14,7 @@ import (
 // upgradeTime is how long an upgrade in place takes, in simulated time.
 const upgradeTime = 10 * time.Second
 
-var errNoNode = errors.New("the machine is no node of a cluster")
+var errNoNode = errors.New("the machine has not joined a cluster")
 
 // Upgrade implements driver.Upgrader: the node of the machine gets another version.
 func (d *Driver) Upgrade(ctx context.Context, spec driver.Machine, version string) error {
