@@ -75,7 +75,7 @@ var controllers = []struct {
 	}},
 	{"MachineDeployment", func(ctx context.Context, w *wiring) error {
 		return (&machinedeployment.Reconciler{
-			Client: w.client, APIReader: w.reader, WatchFilterValue: w.WatchFilter, RuntimeClient: w.hooks,
+			Client: formerTemplates{w.client}, APIReader: w.reader, WatchFilterValue: w.WatchFilter, RuntimeClient: w.hooks,
 		}).SetupWithManager(ctx, w.mgr, w.options("MachineDeployment"))
 	}},
 	{"MachinePool", func(ctx context.Context, w *wiring) error {

@@ -21,10 +21,10 @@ import (
 )
 
 // keepMachines returns the manager for the two reconcilers that replace machines. Upstream replaces
-// a machine that it can't upgrade in place for reasons of its own, before it calls any hook: because
-// the machine is unhealthy, for example. Those reconcilers delete machines through the manager's
-// HTTP client, so that is where a replacement is stopped. They delete machines of deleted owners in
-// another way.
+// a machine that it can't upgrade in place for reasons of its own, before it calls any hook:
+// because the machine is unhealthy, for example. Those reconcilers delete machines through the
+// manager's HTTP client, so that is where a replacement is stopped. They delete machines of deleted
+// owners in another way.
 func (w *wiring) keepMachines() ctrl.Manager {
 	next := w.mgr.GetHTTPClient()
 	guarded := *next
