@@ -12,8 +12,9 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// measureUpgrade upgrades a cluster of three control plane machines and a worker by a minor version:
-// by new machines, and in place. Both times include the command that waits for the upgrade.
+// measureUpgrade upgrades a cluster of three control plane machines and a worker by a minor
+// version: by new machines, and in place. Both times include the command that waits for the
+// upgrade.
 func measureUpgrade(ctx context.Context, b *bench) error {
 	if os.Geteuid() != 0 {
 		return errors.New("local machines need root")

@@ -75,9 +75,9 @@ func controlPlaneRolloutRule(c *anywherev1.Cluster) Violations {
 	return surgeProblems(c, path)
 }
 
-// inPlaceProblems rejects upgrades in place of control planes that Cluster API can't keep available:
-// it adds a machine before it changes one, unless there are three. Machines of external etcd can
-// only be replaced.
+// inPlaceProblems rejects upgrades in place of control planes that Cluster API can't keep
+// available: it adds a machine before it changes one, unless there are three. Machines of external
+// etcd can only be replaced.
 func inPlaceProblems(c *anywherev1.Cluster, path string) Violations {
 	switch {
 	case c.Spec.ControlPlaneConfiguration.Count < 3:

@@ -17,8 +17,8 @@ import (
 	"github.com/drover-dev/drover/internal/model/inplace"
 )
 
-// checkInPlace stops before anything is applied if machines that are upgraded in place would have to
-// be replaced.
+// checkInPlace stops before anything is applied if machines that are upgraded in place would have
+// to be replaced.
 func (c *Controller) checkInPlace(_ context.Context, s *scope) error {
 	wanted, err := finally(s)
 	if err != nil {
@@ -36,7 +36,8 @@ func (c *Controller) checkInPlace(_ context.Context, s *scope) error {
 		what, strings.Join(refusals, "; "))
 }
 
-// finally returns the wanted objects as they are when no group waits for the control plane any more.
+// finally returns the wanted objects as they are when no group waits for the control plane any
+// more.
 func finally(s *scope) (*build.Set, error) {
 	if len(s.wanted.Held) == 0 {
 		return s.wanted, nil
@@ -63,8 +64,8 @@ func controlPlaneRefusals(have *live, wanted *build.Set) []string {
 	return inplace.Refusals(current, desired)
 }
 
-// configs returns the kubeadm configurations of a control plane. The API server has added defaults to
-// the existing one, so what covers the wanted one equals it; a digest finds removed fields.
+// configs returns the kubeadm configurations of a control plane. The API server has added defaults
+// to the existing one, so what covers the wanted one equals it; a digest finds removed fields.
 func configs(is, want *controlplanev1.KubeadmControlPlane) (current, desired map[string]any) {
 	have, err := asMap(is.Spec.KubeadmConfigSpec)
 	desired, err2 := asMap(want.Spec.KubeadmConfigSpec)

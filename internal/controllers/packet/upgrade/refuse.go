@@ -33,7 +33,10 @@ func (u *Upgrader) CanUpdateMachine(_ context.Context, in *runtimehooksv1.CanUpd
 	if err := u.refuse(&in.Current.Machine, current, desired); err != nil {
 		return err
 	}
-	out.MachinePatch, err = versionPatch(desired.Version, "spec")
+	if out.MachinePatch, err = versionPatch(desired.Version, "spec"); err != nil {
+		return err
+	}
+	out.BootstrapConfigPatch, err = specPatch(in.Desired.BootstrapConfig)
 	return err
 }
 
@@ -76,6 +79,7 @@ func machineOf(spec clusterv1.MachineSpec, bootstrap, infrastructure runtime.Raw
 		return out, fmt.Errorf("reading an infrastructure machine: %w", err)
 	}
 	delete(out.Infrastructure, "providerID")
+	withoutVersionedGate(out.Bootstrap)
 	// What else a rollout of Cluster API depends on.
 	if spec.FailureDomain != "" {
 		if out.Infrastructure == nil {
@@ -84,6 +88,17 @@ func machineOf(spec clusterv1.MachineSpec, bootstrap, infrastructure runtime.Raw
 		out.Infrastructure["failureDomain"] = spec.FailureDomain
 	}
 	return out, nil
+}
+
+// versionedGate is the feature gate that Cluster API's control plane provider sets for some
+// versions of Kubernetes by itself, also in the configuration of the cluster. It concerns machines
+// that join.
+const versionedGate = "ControlPlaneKubeletLocalMode"
+
+func withoutVersionedGate(bootstrap map[string]any) {
+	cluster, _ := bootstrap["clusterConfiguration"].(map[string]any)
+	gates, _ := cluster["featureGates"].(map[string]any)
+	delete(gates, versionedGate)
 }
 
 // specOf returns the map at a path of an object, by a round trip that also makes numbers equal.
@@ -107,6 +122,17 @@ func specOf(raw runtime.RawExtension, path []string) (map[string]any, error) {
 		at = below
 	}
 	return at, nil
+}
+
+// specPatch replaces the spec of an object with that of another one, which differs in nothing that
+// matters.
+func specPatch(desired runtime.RawExtension) (runtimehooksv1.Patch, error) {
+	spec, err := specOf(desired, []string{"spec"})
+	if err != nil || spec == nil {
+		return runtimehooksv1.Patch{}, err
+	}
+	data, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": spec}})
+	return runtimehooksv1.Patch{PatchType: runtimehooksv1.JSONPatchType, Patch: data}, err
 }
 
 // versionPatch sets the version in the machine spec at a path.

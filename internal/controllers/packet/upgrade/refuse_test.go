@@ -27,13 +27,19 @@ func TestControlPlaneMachinesAreUpdatedOrRefused(t *testing.T) {
 			Machine: m, BootstrapConfig: object(map[string]any{"files": []any{content}}), InfrastructureMachine: object(map[string]any{"machineType": plan, "providerID": version}),
 		}
 	}
+	gated := func(o runtimehooksv1.CanUpdateMachineRequestObjects, gate string) runtimehooksv1.CanUpdateMachineRequestObjects {
+		o.BootstrapConfig = object(map[string]any{"files": []any{"a"}, "clusterConfiguration": map[string]any{"featureGates": map[string]any{gate: true}}})
+		return o
+	}
 	for name, tt := range map[string]struct {
 		desired runtimehooksv1.CanUpdateMachineRequestObjects
 		want    string
 	}{
-		"a version":       {in("v1.36.3", "a", "small"), ""},
-		"a file":          {in("v1.36.3", "b", "small"), "kubeadm configuration changes (files)"},
-		"another machine": {in("v1.35.4", "a", "large"), "machine changes (machineType)"},
+		"a version":             {in("v1.36.3", "a", "small"), ""},
+		"the gate of a version": {gated(in("v1.36.3", "a", "small"), versionedGate), ""},
+		"another gate":          {gated(in("v1.36.3", "a", "small"), "Other"), "clusterConfiguration.featureGates"},
+		"a file":                {in("v1.36.3", "b", "small"), "kubeadm configuration changes (files)"},
+		"another machine":       {in("v1.35.4", "a", "large"), "machine changes (machineType)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := record.NewFakeRecorder(1)
@@ -45,8 +51,8 @@ func TestControlPlaneMachinesAreUpdatedOrRefused(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || string(out.MachinePatch.Patch) != `{"spec":{"version":"v1.36.3"}}` {
-				t.Errorf("got %v, %s", err, out.MachinePatch.Patch)
+			if err != nil || string(out.MachinePatch.Patch) != `{"spec":{"version":"v1.36.3"}}` || !strings.Contains(string(out.BootstrapConfigPatch.Patch), `"/spec"`) {
+				t.Errorf("got %v, %s, %s", err, out.MachinePatch.Patch, out.BootstrapConfigPatch.Patch)
 			}
 		})
 	}
