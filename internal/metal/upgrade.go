@@ -87,18 +87,23 @@ func pendingUpgrade(d *store.Device) string {
 	return d.Upgrade.Version
 }
 
+// maxUpgrades is the number of machines that are upgraded at a time. Each takes disk and CPU of the
+// host, and projects may ask for any number.
+const maxUpgrades = 4
+
 // upgrades are the upgrades in progress, one for each device. They take minutes, so they don't
 // occupy the workers of the controller.
 type upgrades struct {
 	ctx     context.Context //nolint:containedctx // the life of the process
 	running sync.WaitGroup
+	turns   chan struct{}
 
 	mu     sync.Mutex
 	cancel map[string]context.CancelFunc
 }
 
 func (u *upgrades) open(ctx context.Context) {
-	u.ctx, u.cancel = ctx, map[string]context.CancelFunc{}
+	u.ctx, u.cancel, u.turns = ctx, map[string]context.CancelFunc{}, make(chan struct{}, maxUpgrades)
 }
 
 // start starts the upgrade of a machine unless it is in progress.
@@ -112,6 +117,12 @@ func (u *upgrades) start(c *controller, m driver.Machine, version string) {
 	u.cancel[m.ID] = cancel
 	u.running.Go(func() {
 		defer u.end(m.ID)
+		select {
+		case u.turns <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		defer func() { <-u.turns }()
 		err := c.upgrade(ctx, m, version)
 		if ctx.Err() != nil {
 			return // It is resumed, unless the device is removed.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drover-dev/drover/internal/metal/api"
@@ -146,6 +147,31 @@ func TestUpgradesResumeAfterARestart(t *testing.T) {
 	w.close()
 	again := upgradingWorld(t, home, func(context.Context, driver.Machine, string) error { return nil })
 	again.awaitUpgrade(d.ID, "succeeded")
+}
+
+func TestFewMachinesAreUpgradedAtATime(t *testing.T) {
+	var running, most atomic.Int32
+	release := make(chan struct{})
+	w := upgradingWorld(t, t.TempDir(), func(context.Context, driver.Machine, string) error {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		<-release
+		return nil
+	})
+	var ids []string
+	for range maxUpgrades + 2 {
+		d := w.activeDevice()
+		ids = append(ids, d.ID)
+		w.call(w.token, "POST", "/devices/"+d.ID+"/actions", upgradeTo, nil)
+	}
+	w.eventually("upgrades have started", func() bool { return running.Load() == maxUpgrades })
+	close(release)
+	for _, id := range ids {
+		w.awaitUpgrade(id, "succeeded")
+	}
+	if most.Load() > maxUpgrades {
+		t.Errorf("%d upgrades at a time", most.Load())
+	}
 }
 
 func TestRemovedDevicesEndTheirUpgrade(t *testing.T) {
