@@ -13,7 +13,8 @@ func TestPlanNamesHowMachinesAreUpgraded(t *testing.T) {
 	c := &anywherev1.Cluster{}
 	c.Spec.ControlPlaneConfiguration.UpgradeRolloutStrategy = &anywherev1.ControlPlaneUpgradeRolloutStrategy{Type: anywherev1.InPlaceStrategyType}
 	c.Spec.WorkerNodeGroupConfigurations = []anywherev1.WorkerNodeGroupConfiguration{
-		{Name: "a", UpgradeRolloutStrategy: &anywherev1.WorkerNodesUpgradeRolloutStrategy{Type: anywherev1.InPlaceStrategyType}}, {Name: "b"},
+		{Name: "a", UpgradeRolloutStrategy: &anywherev1.WorkerNodesUpgradeRolloutStrategy{Type: anywherev1.InPlaceStrategyType}},
+		{Name: "b"},
 		{Name: "own", KubernetesVersion: ptr.To("1.35")},
 	}
 	var out strings.Builder

@@ -23,7 +23,9 @@ func TestRefusals(t *testing.T) {
 		"the next minor version": {Machine{Version: "v1.35.4"}, Machine{Version: "v1.36.3"}, nil},
 		"the same configuration": {Machine{"v1.35.4", files("a"), nil}, Machine{"v1.36.3", files("a"), map[string]any{}}, nil},
 		"an unset field equals an empty one": {
-			Machine{"v1.35.4", map[string]any{"users": nil}, nil}, Machine{"v1.36.3", map[string]any{"users": []any{}, "ntp": map[string]any{"servers": []any{}}}, nil}, nil,
+			Machine{"v1.35.4", map[string]any{"users": nil}, nil},
+			Machine{"v1.36.3", map[string]any{"users": []any{}, "ntp": map[string]any{"servers": []any{}}}, nil},
+			nil,
 		},
 		"two minor versions": {
 			Machine{Version: "v1.34.1"}, Machine{Version: "v1.36.3"}, []string{"Kubernetes v1.36.3 is more than one minor version newer than its version v1.34.1"},
@@ -40,7 +42,8 @@ func TestRefusals(t *testing.T) {
 			Machine{"v1.36.3", kubelet("a"), nil}, Machine{"v1.36.3", kubelet("b"), nil}, []string{"its kubeadm configuration changes (joinConfiguration.nodeRegistration)"},
 		},
 		"another plan and version": {
-			Machine{"v1.34.0", nil, map[string]any{"machineType": "a", "os": "x"}}, Machine{"v1.36.3", nil, map[string]any{"machineType": "b", "os": "x"}},
+			Machine{"v1.34.0", nil, map[string]any{"machineType": "a", "os": "x"}},
+			Machine{"v1.36.3", nil, map[string]any{"machineType": "b", "os": "x"}},
 			[]string{"Kubernetes v1.36.3 is more than one minor version newer than its version v1.34.0", "its machine changes (machineType)"},
 		},
 	}

@@ -83,7 +83,7 @@ func (c *Client) CallAllExtensions(ctx context.Context, hook runtimecatalog.Hook
 }
 
 // CallExtension implements the runtime client.
-func (c *Client) CallExtension(ctx context.Context, hook runtimecatalog.Hook, _ client.Object, name string, request runtimehooksv1.RequestObject, response runtimehooksv1.ResponseObject, _ ...runtimeclient.CallExtensionOption) error {
+func (c *Client) CallExtension(ctx context.Context, hook runtimecatalog.Hook, _ client.Object, name string, request runtimehooksv1.RequestObject, response runtimehooksv1.ResponseObject, _ ...runtimeclient.CallExtensionOption) error { //nolint:revive // of the interface
 	h, served := c.handlers[runtimecatalog.HookName(hook)]
 	if !served || name != extension {
 		return fmt.Errorf("calling hook %q: extension %q not found", runtimecatalog.HookName(hook), name)

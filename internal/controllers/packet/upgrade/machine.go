@@ -36,6 +36,8 @@ const (
 	// pollSeconds is how soon a step follows the last one. Neither metal nor Cluster API's hook can
 	// be watched.
 	pollSeconds = 2
+	// failedSeconds is how soon a step that failed is tried again.
+	failedSeconds = 10
 )
 
 // Reasons of events.
@@ -88,15 +90,16 @@ func applies(o ctrlclient.Object) bool {
 func (u *Upgrader) UpdateMachine(ctx context.Context, in *runtimehooksv1.UpdateMachineRequest, out *runtimehooksv1.UpdateMachineResponse) error {
 	v := &visit{Upgrader: u, desired: &in.Desired.Machine}
 	next, err := v.run(ctx)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Upgrading a machine in place failed", "machine", in.Desired.Machine.Name)
-		next = step{actionWait, text.Truncate(err.Error())}
-	}
-	if next.action == actionDone {
+	if err == nil && next.action == actionDone {
 		return nil
 	}
-	out.SetMessage(inplace.StepPrefix + in.Desired.Machine.Spec.Version + ": " + next.message)
 	out.SetRetryAfterSeconds(pollSeconds)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Upgrading a machine in place failed", "machine", in.Desired.Machine.Name)
+		next.message = text.Truncate(err.Error())
+		out.SetRetryAfterSeconds(failedSeconds)
+	}
+	out.SetMessage(inplace.StepPrefix + in.Desired.Machine.Spec.Version + ": " + next.message)
 	return nil
 }
 
@@ -215,12 +218,12 @@ func (v *visit) readNode(ctx context.Context) error {
 	key := ctrlclient.ObjectKey{Namespace: v.machine.Namespace, Name: v.machine.Spec.ClusterName}
 	if v.workload, err = v.Workloads.GetUncachedClient(ctx, key); err != nil {
 		v.unreachable = err
-		return nil
+		return nil //nolint:nilerr // It is shown if the upgrade has to wait for it.
 	}
 	node := &corev1.Node{}
 	if err := v.workload.Get(ctx, ctrlclient.ObjectKey{Name: v.machine.Status.NodeRef.Name}, node); err != nil {
 		v.unreachable = err
-		return nil
+		return nil //nolint:nilerr // It is shown if the upgrade has to wait for it.
 	}
 	v.node, v.cordoned = node, cordonedAt(node)
 	v.drainTimeout = time.Duration(ptr.Deref(v.machine.Spec.Deletion.NodeDrainTimeoutSeconds, 0)) * time.Second
