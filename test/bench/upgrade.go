@@ -28,8 +28,8 @@ func measureUpgrade(ctx context.Context, b *bench) error {
 	}
 	took := map[string]time.Duration{}
 	for _, way := range []struct{ name, title, controlPlane, workers string }{
-		{"replaced", "four machines replaced", "", ""},
 		{"inplace", "four machines upgraded in place", ", upgradeRolloutStrategy: {type: InPlace}", ", upgradeRolloutStrategy: {type: InPlace}"},
+		{"replaced", "four machines replaced", "", ""},
 	} {
 		text := strings.NewReplacer("{count: 1}", "{count: 3"+way.controlPlane+"}", "{name: md-0, count: 1}", "{name: md-0, count: 1"+way.workers+"}").
 			Replace(specOf(way.name, "management: false", 1))
