@@ -20,8 +20,8 @@ import (
 // upgradeTimeout bounds an upgrade. Kubeadm waits up to five minutes for each component.
 const upgradeTimeout = 30 * time.Minute
 
-// upgradeStep is a step of an upgrade: a script that a machine runs as root, with the version as its
-// first argument.
+// upgradeStep is a step of an upgrade: a script that a machine runs as root, with the version as
+// its first argument.
 type upgradeStep struct {
 	event, message string
 	script         string
