@@ -76,3 +76,35 @@ func TestIsEvictable(t *testing.T) {
 		}
 	}
 }
+
+func TestAcceptsPodsOf(t *testing.T) {
+	taint := func(key string, effect corev1.TaintEffect) corev1.Taint {
+		return corev1.Taint{Key: key, Effect: effect}
+	}
+	node := func(name string, taints ...corev1.Taint) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Taints: taints}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		return n
+	}
+	cordoned, down := node("b"), node("b")
+	cordoned.Spec.Unschedulable = true
+	down.Status.Conditions[0].Status = corev1.ConditionUnknown
+	controlPlane := taint("node-role.kubernetes.io/control-plane", corev1.TaintEffectNoSchedule)
+	for name, tt := range map[string]struct {
+		other, node *corev1.Node
+		want        bool
+	}{
+		"another worker":                       {node("b"), node("a"), true},
+		"the node itself":                      {node("a"), node("a"), false},
+		"a cordoned node":                      {cordoned, node("a"), false},
+		"a node that is not ready":             {down, node("a"), false},
+		"a control plane for Pods of a worker": {node("b", controlPlane), node("a"), false},
+		"a worker for Pods of a control plane": {node("b"), node("a", controlPlane), true},
+		"a node with the same taint":           {node("b", controlPlane), node("a", controlPlane), true},
+		"a node that prefers other Pods":       {node("b", taint("x", corev1.TaintEffectPreferNoSchedule)), node("a"), true},
+	} {
+		if got := acceptsPodsOf(tt.other, tt.node); got != tt.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package upgrade
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,16 +114,22 @@ func isEvictable(p *corev1.Pod) bool {
 	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// isAlone reports whether no other node accepts Pods.
-func isAlone(ctx context.Context, workload client.Client, node string) (bool, error) {
+// isAlone reports whether no other node accepts the Pods of a node.
+func isAlone(ctx context.Context, workload client.Client, node *corev1.Node) (bool, error) {
 	all := &corev1.NodeList{}
 	if err := workload.List(ctx, all); err != nil {
 		return false, fmt.Errorf("listing nodes: %w", err)
 	}
-	for i := range all.Items {
-		if n := &all.Items[i]; n.Name != node && !n.Spec.Unschedulable && isReady(n) {
-			return false, nil
-		}
+	return !slices.ContainsFunc(all.Items, func(other corev1.Node) bool { return acceptsPodsOf(&other, node) }), nil
+}
+
+// acceptsPodsOf reports whether another node is ready, and has no taint that Pods of a node need
+// not tolerate.
+func acceptsPodsOf(other, node *corev1.Node) bool {
+	if other.Name == node.Name || other.Spec.Unschedulable || !isReady(other) {
+		return false
 	}
-	return true, nil
+	return !slices.ContainsFunc(other.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(node.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) && own.Value == t.Value })
+	})
 }

@@ -227,7 +227,7 @@ func (v *visit) readNode(ctx context.Context) error {
 	}
 	v.node, v.cordoned = node, cordonedAt(node)
 	v.drainTimeout = time.Duration(ptr.Deref(v.machine.Spec.Deletion.NodeDrainTimeoutSeconds, 0)) * time.Second
-	if v.alone, err = isAlone(ctx, v.workload, node.Name); err != nil {
+	if v.alone, err = isAlone(ctx, v.workload, node); err != nil {
 		return err
 	}
 	v.evictable, err = podsToEvict(ctx, v.workload, node.Name)
