@@ -30,6 +30,7 @@ func (o Options) packetOptions(shared capi.Shared, secrets client.Reader) packet
 		Workloads:    shared.Workloads,
 		Secrets:      secrets,
 		Metadata:     shared.Metadata,
+		Hooks:        shared.Hooks,
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// actOnDevice changes the power state of a device or reinstalls it.
+// actOnDevice changes the power state of a device, reinstalls it, or upgrades its Kubernetes.
 func actOnDevice(c *call) (*reply, error) {
 	d, err := c.device()
 	if err != nil {
@@ -17,6 +17,9 @@ func actOnDevice(c *call) (*reply, error) {
 	}
 	if req.Type == "" {
 		req.Type = c.r.URL.Query().Get("type")
+	}
+	if req.Type == actionUpgrade {
+		return c.upgradeDevice(d.ID, req.KubernetesVersion)
 	}
 	err = c.change(d.ID, func(tx *store.Tx, d *store.Device) error {
 		t, err := act(d.State, req.Type)

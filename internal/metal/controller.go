@@ -29,6 +29,8 @@ type controller struct {
 	queue   workqueue.TypedRateLimitingInterface[string]
 	running sync.WaitGroup
 	cancel  context.CancelFunc
+	// upgrades are those in progress.
+	upgrades upgrades
 }
 
 func newController(s *Server, workers int) *controller {
@@ -47,6 +49,7 @@ func (c *controller) start(ctx context.Context) error {
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
+	c.upgrades.open(work)
 	for range c.workers {
 		c.running.Go(func() {
 			for c.next(work) {
@@ -60,6 +63,7 @@ func (c *controller) stop() {
 	c.cancel()
 	c.queue.ShutDown()
 	c.running.Wait()
+	c.upgrades.running.Wait()
 }
 
 // enqueue enqueues a device for reconciliation.
@@ -105,6 +109,9 @@ func (c *controller) reconcile(ctx context.Context, id string) (time.Duration, e
 	case stepEnsure:
 		if err := c.ensure(ctx, d, machineOf(d, userdata, keys), next.power); err != nil {
 			return 0, err
+		}
+		if next.upgrade != "" {
+			c.upgrades.start(c, machineOf(d, userdata, keys), next.upgrade)
 		}
 		return next.wait, c.tidyUserdata(d, userdata)
 	default:
@@ -166,6 +173,7 @@ func (c *controller) reinstall(ctx context.Context, m driver.Machine) error {
 
 // remove removes the machine. Only then does it delete the device and release its addresses.
 func (c *controller) remove(ctx context.Context, id string) error {
+	c.upgrades.end(id)
 	if err := c.driver.Remove(ctx, id); err != nil {
 		return fmt.Errorf("removing device %q: %w", id, err)
 	}

@@ -35,6 +35,9 @@ func (l linker) device(d *store.Device, userdata string) api.Device {
 	if d.ReservationID != "" {
 		out.HardwareReservation = &api.ReservationRef{ID: d.ReservationID, Href: l.to("hardware-reservations", d.ReservationID)}
 	}
+	if u := d.Upgrade; u != nil {
+		out.KubernetesUpgrade = &api.KubernetesUpgrade{Version: u.Version, State: string(u.State), Message: u.Message, ChangedAt: api.At(u.Changed)}
+	}
 	return out
 }
 

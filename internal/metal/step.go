@@ -26,6 +26,8 @@ type choice struct {
 	step  step
 	power driver.Power
 	wait  time.Duration
+	// upgrade is the Kubernetes version to upgrade the machine to, or empty.
+	upgrade string
 }
 
 // choose decides the next step for a device. It depends only on the record, so a restarted process
@@ -47,7 +49,7 @@ func choose(d *store.Device, now time.Time) choice {
 	case d.Cycle:
 		return choice{step: stepEnsure, power: driver.Off, wait: untilTermination(d, now)}
 	default:
-		return choice{step: stepEnsure, power: driver.Power(d.Power), wait: untilTermination(d, now)}
+		return choice{step: stepEnsure, power: driver.Power(d.Power), wait: untilTermination(d, now), upgrade: pendingUpgrade(d)}
 	}
 }
 

@@ -41,6 +41,7 @@ var parts = []part{
 	{"addons", "Charts on eight API servers, next to a bare client", measureAddons},
 	{"packages", "Packages from signed bundles on many clusters", measurePackages},
 	{"local", "A cluster of two machines on this host", measureLocal},
+	{"upgrade", "A minor version of Kubernetes: machines replaced, and upgraded in place", measureUpgrade},
 	{"clusters", "A management cluster and a workload cluster, by command", measureClusters},
 	{"failover", "Three control planes, the machine with the endpoint powered off", measureFailover},
 	{"endpoint", "Three control planes without a management plane, the machine with the endpoint broken", measureEndpoint},

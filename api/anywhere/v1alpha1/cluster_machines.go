@@ -67,13 +67,13 @@ type UpgradeRolloutStrategyType string
 const (
 	// RollingUpdateStrategyType replaces machines.
 	RollingUpdateStrategyType UpgradeRolloutStrategyType = "RollingUpdate"
-	// InPlaceStrategyType is not supported.
+	// InPlaceStrategyType upgrades machines one at a time without replacing them.
 	InPlaceStrategyType UpgradeRolloutStrategyType = "InPlace"
 )
 
 // ControlPlaneUpgradeRolloutStrategy configures upgrades of the control plane.
 type ControlPlaneUpgradeRolloutStrategy struct {
-	// type is RollingUpdate.
+	// type is RollingUpdate, which replaces machines, or InPlace.
 	// +optional
 	Type UpgradeRolloutStrategyType `json:"type,omitempty"`
 	// +optional
@@ -138,7 +138,7 @@ type AutoScalingConfiguration struct {
 
 // WorkerNodesUpgradeRolloutStrategy configures upgrades of workers.
 type WorkerNodesUpgradeRolloutStrategy struct {
-	// type is RollingUpdate.
+	// type is RollingUpdate, which replaces machines, or InPlace.
 	// +optional
 	Type UpgradeRolloutStrategyType `json:"type,omitempty"`
 	// +optional

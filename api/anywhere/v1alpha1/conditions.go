@@ -57,7 +57,7 @@ const (
 	ScalingDownReason = "ScalingDown"
 	// RollingUpgradeInProgressReason: machines are being replaced.
 	RollingUpgradeInProgressReason = "RollingUpgradeInProgress"
-	// InPlaceUpgradeInProgressReason is never set.
+	// InPlaceUpgradeInProgressReason: machines are being upgraded in place.
 	InPlaceUpgradeInProgressReason = "InPlaceUpgradeInProgress"
 	// ExternalEtcdNotAvailableReason: the control plane waits for external etcd.
 	ExternalEtcdNotAvailableReason = "ExternalEtcdNotAvailable"
@@ -133,6 +133,9 @@ const (
 	ManagementClusterRefInvalidReason FailureReason = "ManagementClusterRefInvalid"
 	// ClusterInvalidReason: the Cluster violates a rule.
 	ClusterInvalidReason FailureReason = "ClusterInvalid"
+	// InPlaceUpgradeImpossibleReason: a change requires other machines, but they are upgraded in
+	// place only. Nothing was changed.
+	InPlaceUpgradeImpossibleReason FailureReason = "InPlaceUpgradeImpossible"
 	// DatacenterConfigInvalidReason: the datacenter config violates a rule.
 	DatacenterConfigInvalidReason FailureReason = "DatacenterConfigInvalid"
 	// MachineConfigInvalidReason: a machine config violates a rule.

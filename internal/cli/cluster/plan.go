@@ -5,9 +5,12 @@ import (
 	"context"
 	"fmt"
 	stdio "io"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
@@ -23,6 +26,34 @@ type component struct {
 type upgradePlan struct {
 	Components []component            `json:"components"`
 	Changes    []lifecycle.Difference `json:"changes"`
+	// Machines says how machines get another version of Kubernetes; empty if they keep theirs.
+	Machines []upgradedMachines `json:"machines,omitempty"`
+}
+
+// upgradedMachines are the machines of a group.
+type upgradedMachines struct {
+	Group string `json:"group"`
+	// Strategy is RollingUpdate, which replaces them, or InPlace.
+	Strategy anywherev1.UpgradeRolloutStrategyType `json:"strategy"`
+}
+
+// machinesOf returns how the machines of a cluster are upgraded.
+func machinesOf(c *anywherev1.Cluster) []upgradedMachines {
+	strategy := func(inPlace bool) anywherev1.UpgradeRolloutStrategyType {
+		if inPlace {
+			return anywherev1.InPlaceStrategyType
+		}
+		return anywherev1.RollingUpdateStrategyType
+	}
+	r := c.Spec.ControlPlaneConfiguration.UpgradeRolloutStrategy
+	out := []upgradedMachines{{"control plane", strategy(r != nil && r.Type == anywherev1.InPlaceStrategyType)}}
+	for _, g := range c.Spec.WorkerNodeGroupConfigurations {
+		if ptr.Deref(g.KubernetesVersion, "") == "" {
+			r := g.UpgradeRolloutStrategy
+			out = append(out, upgradedMachines{g.Name, strategy(r != nil && r.Type == anywherev1.InPlaceStrategyType)})
+		}
+	}
+	return out
 }
 
 // planOutput is -o, which also accepts the name that other tools have for a table.
@@ -50,8 +81,8 @@ func newPlan(io *ui.IO) *cobra.Command {
 		Use:     "cluster -f FILE",
 		Aliases: []string{"clusters"},
 		Short:   "Show what an upgrade of a cluster would change",
-		Long: `Show what an upgrade of a cluster would change: versions first, then each field.
-Nothing is changed.`,
+		Long: `Show what an upgrade of a cluster would change: versions first, then each field, and
+whether machines are upgraded in place or replaced. Nothing is changed.`,
 		Example: `  drover upgrade plan cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig
   drover upgrade plan cluster -f mgmt.yaml -o json`,
 		Args: cobra.NoArgs,
@@ -92,6 +123,9 @@ func (c *change) plan(ctx context.Context) (*upgradePlan, error) {
 		if v.From != v.To {
 			p.Components = append(p.Components, component{v.Object, v.From, v.To})
 		}
+		if v.From != v.To && v.Object == "kubernetes" {
+			p.Machines = machinesOf(config.Cluster)
+		}
 	}
 	if p.Changes == nil {
 		p.Changes = []lifecycle.Difference{}
@@ -111,5 +145,33 @@ func printUpgradePlan(w stdio.Writer, p *upgradePlan) error {
 	for _, d := range p.Changes {
 		rows = append(rows, []string{d.Object + " " + d.Path, cmp.Or(d.From, "-"), cmp.Or(d.To, "-")})
 	}
-	return ui.Table(w, []string{"NAME", "CURRENT VERSION", "NEXT VERSION"}, rows)
+	if err := ui.Table(w, []string{"NAME", "CURRENT VERSION", "NEXT VERSION"}, rows); err != nil {
+		return err
+	}
+	return printMachines(w, p.Machines)
+}
+
+// printMachines prints a line for each strategy.
+func printMachines(w stdio.Writer, machines []upgradedMachines) error {
+	for _, way := range []struct {
+		strategy anywherev1.UpgradeRolloutStrategyType
+		text     string
+	}{
+		{anywherev1.InPlaceStrategyType, "Upgraded in place, one machine at a time"},
+		{anywherev1.RollingUpdateStrategyType, "Replaced by new machines"},
+	} {
+		var groups []string
+		for _, m := range machines {
+			if m.Strategy == way.strategy {
+				groups = append(groups, m.Group)
+			}
+		}
+		if len(groups) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s\n", way.text, strings.Join(groups, ", ")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -26,6 +26,7 @@ import (
 
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/drover-dev/drover/internal/controllers/capi/hooks"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
@@ -55,11 +56,14 @@ type Options struct {
 	EtcdLogger *zap.Logger
 }
 
-// EnableFeatures sets the feature gates of this process. RuntimeSDK and InPlaceUpdates stay off:
-// the client that they need is not public upstream. ReconcilerRateLimiting also stays off: package
-// reconcile and pace replace it. It must run before ManagerOptions and Setup.
+// EnableFeatures sets the feature gates of this process. RuntimeSDK stays off: it is for servers of
+// hooks, and package hooks serves those of in-place updates in this process.
+// ReconcilerRateLimiting also stays off: package reconcile and pace replace it. It must run before
+// ManagerOptions and Setup.
 func EnableFeatures() error {
-	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true, string(feature.ReconcilerRateLimiting): false})
+	err := feature.MutableGates.SetFromMap(map[string]bool{
+		string(feature.ClusterTopology): true, string(feature.InPlaceUpdates): true, string(feature.ReconcilerRateLimiting): false,
+	})
 	if err != nil {
 		return fmt.Errorf("setting feature gates of Cluster API: %w", err)
 	}
@@ -82,6 +86,8 @@ type Shared struct {
 	Workloads clustercache.ClusterCache
 	// Metadata watches the metadata of any requested kind, such as all Secrets.
 	Metadata ctrlcache.Cache
+	// Hooks serves the runtime hooks. Handlers are added before the manager starts.
+	Hooks *hooks.Client
 }
 
 // Setup adds every reconciler and webhook to mgr, which must have been created by
@@ -108,7 +114,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (Shared, error) {
 			return Shared{}, fmt.Errorf("adding webhook %q: %w", hook.name, err)
 		}
 	}
-	return Shared{Workloads: w.workloads, Metadata: w.secretMetadata}, nil
+	return Shared{Workloads: w.workloads, Metadata: w.secretMetadata, Hooks: w.hooks}, nil
 }
 
 // wiring is the input of both tables.
@@ -116,6 +122,7 @@ type wiring struct {
 	Options
 	mgr    ctrl.Manager
 	pace   *pace
+	hooks  *hooks.Client
 	events record.EventRecorder
 	// client reads from the shared cache, except for Secrets and ConfigMaps.
 	client client.Client
@@ -136,7 +143,7 @@ type wiring struct {
 }
 
 func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error) {
-	w := &wiring{Options: o, mgr: mgr, pace: newPace(), client: mgr.GetClient(), reader: mgr.GetAPIReader()}
+	w := &wiring{Options: o, mgr: mgr, pace: newPace(), hooks: hooks.New(), client: mgr.GetClient(), reader: mgr.GetAPIReader()}
 	w.events = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
 	var err error
 	if w.secrets, err = secretClient(mgr); err != nil {

@@ -63,7 +63,7 @@ var controllers = []struct {
 	}},
 	{"Machine", func(ctx context.Context, w *wiring) error {
 		return (&machine.Reconciler{
-			Client: w.client, APIReader: w.reader, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter,
+			Client: w.client, APIReader: w.reader, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter, RuntimeClient: w.hooks,
 			RemoteConditionsGracePeriod: remoteConditionsGracePeriod,
 		}).SetupWithManager(ctx, w.mgr, w.options("Machine"))
 	}},
@@ -71,11 +71,11 @@ var controllers = []struct {
 		return (&machineset.Reconciler{
 			Client: w.client, APIReader: w.reader, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter,
 			PreflightChecks: sets.New(clusterv1.MachineSetPreflightCheckAll),
-		}).SetupWithManager(ctx, w.mgr, w.options("MachineSet"))
+		}).SetupWithManager(ctx, w.keepMachines(), w.options("MachineSet"))
 	}},
 	{"MachineDeployment", func(ctx context.Context, w *wiring) error {
 		return (&machinedeployment.Reconciler{
-			Client: w.client, APIReader: w.reader, WatchFilterValue: w.WatchFilter,
+			Client: formerTemplates{w.client}, APIReader: w.reader, WatchFilterValue: w.WatchFilter, RuntimeClient: w.hooks,
 		}).SetupWithManager(ctx, w.mgr, w.options("MachineDeployment"))
 	}},
 	{"MachinePool", func(ctx context.Context, w *wiring) error {
@@ -110,8 +110,8 @@ var controllers = []struct {
 		return (&kubeadmcontrolplane.Reconciler{
 			Client: w.client, APIReader: w.reader, SecretCachingClient: w.secrets, ClusterCache: w.controlPlanes,
 			WatchFilterValue: w.WatchFilter, RemoteConditionsGracePeriod: remoteConditionsGracePeriod,
-			EtcdDialTimeout: etcdDialTimeout, EtcdCallTimeout: etcdCallTimeout, EtcdLogger: w.EtcdLogger,
-		}).SetupWithManager(ctx, w.mgr, options)
+			EtcdDialTimeout: etcdDialTimeout, EtcdCallTimeout: etcdCallTimeout, EtcdLogger: w.EtcdLogger, RuntimeClient: w.hooks,
+		}).SetupWithManager(ctx, w.keepMachines(), options)
 	}},
 }
 

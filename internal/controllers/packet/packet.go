@@ -16,11 +16,13 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
 	"github.com/drover-dev/drover/internal/base/contents"
+	"github.com/drover-dev/drover/internal/controllers/capi/hooks"
 	etcdcluster "github.com/drover-dev/drover/internal/controllers/etcd/cluster"
 	"github.com/drover-dev/drover/internal/controllers/packet/admission"
 	"github.com/drover-dev/drover/internal/controllers/packet/cluster"
 	"github.com/drover-dev/drover/internal/controllers/packet/machine"
 	"github.com/drover-dev/drover/internal/controllers/packet/template"
+	"github.com/drover-dev/drover/internal/controllers/packet/upgrade"
 	"github.com/drover-dev/drover/internal/controllers/packet/vip"
 	"github.com/drover-dev/drover/internal/metal/access"
 )
@@ -49,6 +51,8 @@ type Options struct {
 	Secrets ctrlclient.Reader
 	// Metadata reads the metadata of Secrets from a cache.
 	Metadata ctrlclient.Reader
+	// Hooks are the runtime hooks of Cluster API; nil if machines are never upgraded in place.
+	Hooks *hooks.Client
 }
 
 // Setup adds the controllers and webhooks to mgr.
@@ -72,6 +76,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	etcds := &etcdcluster.Controller{
 		Client: client, Secrets: contents.New(o.Metadata, mgr.GetAPIReader()), Access: source, Etcd: etcdcluster.Client{}, Events: events, Clock: now, WatchFilter: o.WatchFilter,
+	}
+	if o.Hooks != nil {
+		(&upgrade.Upgrader{
+			Client: client, Live: mgr.GetAPIReader(), Access: source, Workloads: o.Workloads, Events: events, Clock: now,
+		}).Serve(o.Hooks)
 	}
 	templates := &template.Controller{Client: client, Access: source, WatchFilter: o.WatchFilter}
 	for _, part := range []struct {

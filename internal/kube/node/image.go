@@ -88,6 +88,16 @@ func (b Builder) Image(ctx context.Context) (Image, error) {
 	return Image{Dir: dir, Kubernetes: b.Kube.Version}, nil
 }
 
+// Archive writes an archive with all container images of the Kubernetes version, for a machine that
+// gets that version later.
+func (b Builder) Archive(ctx context.Context, path string) error {
+	names, err := imageNames(ctx, b.Kube)
+	if err != nil {
+		return err
+	}
+	return b.writeImages(path, names)
+}
+
 // prune removes old entries. A failure is only logged.
 func (b Builder) prune() {
 	err := errors.Join(b.Cache.prune(imagePrefix, keepImages), b.Cache.prune(programsPrefix, keepPrograms), b.Cache.prune(partPrefix, keepParts))

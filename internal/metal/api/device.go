@@ -45,6 +45,17 @@ type Device struct {
 	SwitchUUID             string           `json:"switch_uuid"`
 	Storage                Object           `json:"storage,omitempty"`
 	Volumes                []Href           `json:"volumes"`
+	// KubernetesUpgrade is the last upgrade in place. It is an extension of the API.
+	KubernetesUpgrade *KubernetesUpgrade `json:"kubernetes_upgrade,omitempty"`
+}
+
+// KubernetesUpgrade is an upgrade of the Kubernetes of a device in place.
+type KubernetesUpgrade struct {
+	Version string `json:"version"`
+	// State is pending, succeeded or failed.
+	State     string `json:"state"`
+	Message   string `json:"message,omitempty"`
+	ChangedAt *Time  `json:"changed_at"`
 }
 
 // ReservationRef refers to the hardware reservation of a device.
@@ -173,7 +184,7 @@ type DeviceUpdate struct {
 	SpotInstance  *bool     `json:"spot_instance"`
 }
 
-// DeviceAction changes the power state of a device or reinstalls it.
+// DeviceAction changes the power state of a device, reinstalls it, or upgrades its Kubernetes.
 type DeviceAction struct {
 	Type            string `json:"type"`
 	OperatingSystem string `json:"operating_system"`
@@ -181,6 +192,8 @@ type DeviceAction struct {
 	ForceDelete     bool   `json:"force_delete"`
 	DeprovisionFast bool   `json:"deprovision_fast"`
 	PreserveData    bool   `json:"preserve_data"`
+	// KubernetesVersion is what an upgrade installs. It is an extension of the API.
+	KubernetesVersion string `json:"kubernetes_version"`
 }
 
 // DeviceDelete is the body that some clients send with DELETE.

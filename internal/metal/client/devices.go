@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 )
 
 // Device is a machine.
@@ -18,7 +19,24 @@ type Device struct {
 	Metro       *Location      `json:"metro"`
 	Plan        *Plan          `json:"plan"`
 	CreatedAt   string         `json:"created_at"`
+	// Upgrade is the last upgrade of its Kubernetes in place, or nil.
+	Upgrade *KubernetesUpgrade `json:"kubernetes_upgrade"`
 }
+
+// KubernetesUpgrade is an upgrade of the Kubernetes of a device in place.
+type KubernetesUpgrade struct {
+	Version   string    `json:"version"`
+	State     string    `json:"state"`
+	Message   string    `json:"message"`
+	ChangedAt time.Time `json:"changed_at"`
+}
+
+// States of upgrades.
+const (
+	UpgradePending   = "pending"
+	UpgradeSucceeded = "succeeded"
+	UpgradeFailed    = "failed"
+)
 
 // Location is a metro or a facility.
 type Location struct {
@@ -114,6 +132,13 @@ func (c *Client) OrderDevice(ctx context.Context, project string, order DeviceOr
 		return nil, r.fail(&Error{Kind: UnknownOutcome, Err: errNoID})
 	}
 	return d, nil
+}
+
+// UpgradeDevice upgrades the Kubernetes of a device in place. It returns once the upgrade has
+// started, and may be repeated.
+func (c *Client) UpgradeDevice(ctx context.Context, id, version string) error {
+	body := map[string]string{"type": "upgrade", "kubernetes_version": version}
+	return c.do(ctx, call{method: http.MethodPost, path: "/devices/" + url.PathEscape(id) + "/actions", body: body}, nil)
 }
 
 // DeleteDevice deletes a device in any state. It returns once deletion has started.

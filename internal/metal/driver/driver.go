@@ -189,6 +189,16 @@ type Supplier interface {
 	Supply() (Supply, error)
 }
 
+// Upgrader is implemented by drivers that can change the Kubernetes version of a machine that runs,
+// without reinstalling it.
+type Upgrader interface {
+	// Upgrade installs the programs and container images of a Kubernetes version on a machine, lets
+	// kubeadm upgrade it, restarts its kubelet, and returns when that is done. It never drains the
+	// node, and leaves it as it was if the machine runs the version already. It may be repeated, also
+	// after either side was killed halfway; metal never repeats it before the last call has ended.
+	Upgrade(ctx context.Context, m Machine, version string) error
+}
+
 // Supply is what a driver has for machines.
 type Supply struct {
 	// Host is what all machines share if they run on one host.

@@ -71,6 +71,7 @@ type Device struct {
 	UserState *UserState  `json:"userState,omitempty"`
 	Userdata  Userdata    `json:"userdata,omitempty"`
 	Trouble   string      `json:"trouble,omitempty"` // why the driver does not do what is wanted
+	Upgrade   *Upgrade    `json:"upgrade,omitempty"` // the last one in place
 	Created   time.Time   `json:"created"`
 	Updated   time.Time   `json:"updated"`
 
@@ -94,6 +95,25 @@ const (
 	UserdataDeleted Userdata = "deleted"
 	// UserdataNext is stored for the next installation of the machine.
 	UserdataNext Userdata = "next"
+)
+
+// Upgrade is an upgrade of the Kubernetes of a machine in place.
+type Upgrade struct {
+	Version string       `json:"version"`
+	State   UpgradeState `json:"state"`
+	// Message is why it failed.
+	Message string    `json:"message,omitempty"`
+	Changed time.Time `json:"changed"`
+}
+
+// UpgradeState is the state of an upgrade.
+type UpgradeState string
+
+// States of upgrades.
+const (
+	UpgradePending   UpgradeState = "pending"
+	UpgradeSucceeded UpgradeState = "succeeded"
+	UpgradeFailed    UpgradeState = "failed"
 )
 
 // UserState is a machine's report about its own setup.

@@ -50,6 +50,18 @@ func KubernetesVersion(tags []string) string {
 	return version
 }
 
+// WithKubernetesVersion returns the tags of a device that runs another version now.
+func WithKubernetesVersion(tags []string, version string) []string {
+	out := slices.Clone(tags)
+	for i, tag := range out {
+		if strings.HasPrefix(tag, versionKey) {
+			out[i] = join(versionKey, version)
+			return out
+		}
+	}
+	return append(out, join(versionKey, version))
+}
+
 // TooLong returns the first tag that the API rejects for its length.
 func TooLong(tags []string) (string, bool) {
 	i := slices.IndexFunc(tags, func(tag string) bool { return len(tag) > MaxLength })

@@ -121,6 +121,12 @@ func TestAdded(t *testing.T) {
 				c.Cluster.Spec.WorkerNodeGroupConfigurations[i].UpgradeRolloutStrategy = &anywherev1.WorkerNodesUpgradeRolloutStrategy{RollingUpdate: &anywherev1.WorkerNodesRollingUpdateParams{MaxUnavailable: 1}}
 			}
 		}), nil},
+		"an upgrade in place": {local(), local(upgrade, func(c *spec.Config) {
+			c.Cluster.Spec.ControlPlaneConfiguration.UpgradeRolloutStrategy = &anywherev1.ControlPlaneUpgradeRolloutStrategy{Type: anywherev1.InPlaceStrategyType}
+			for i := range c.Cluster.Spec.WorkerNodeGroupConfigurations {
+				c.Cluster.Spec.WorkerNodeGroupConfigurations[i].UpgradeRolloutStrategy = &anywherev1.WorkerNodesUpgradeRolloutStrategy{Type: anywherev1.InPlaceStrategyType}
+			}
+		}), nil},
 		"groups that keep their version": {local(), local(upgrade, func(c *spec.Config) {
 			for i := range c.Cluster.Spec.WorkerNodeGroupConfigurations {
 				c.Cluster.Spec.WorkerNodeGroupConfigurations[i].KubernetesVersion = ptr.To("1.35")

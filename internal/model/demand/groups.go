@@ -84,6 +84,9 @@ func controlPlane(c *spec.Config) group {
 	if r := s.ControlPlaneConfiguration.UpgradeRolloutStrategy; r != nil && r.RollingUpdate != nil {
 		surge = r.RollingUpdate.MaxSurge
 	}
+	if inPlace(s.ControlPlaneConfiguration) {
+		surge = 0
+	}
 	own := &s.ControlPlaneConfiguration
 	own.Count, own.UpgradeRolloutStrategy, own.MachineHealthCheck = 0, nil, nil
 	if etcd := s.ExternalEtcdConfiguration; etcd != nil {
@@ -94,11 +97,19 @@ func controlPlane(c *spec.Config) group {
 	return group{name: "control plane", stage: controlPlaneStage, surge: surge, content: *s}
 }
 
+// inPlace reports whether a control plane is upgraded without another machine.
+func inPlace(c anywherev1.ControlPlaneConfiguration) bool {
+	return c.UpgradeRolloutStrategy != nil && c.UpgradeRolloutStrategy.Type == anywherev1.InPlaceStrategyType
+}
+
 // workers returns a group without its machines.
 func workers(c *spec.Config, g anywherev1.WorkerNodeGroupConfiguration) group {
 	out := group{name: "workers " + g.Name, stage: workerStage, surge: 1}
 	if r := g.UpgradeRolloutStrategy; r != nil && r.RollingUpdate != nil {
 		out.surge = r.RollingUpdate.MaxSurge
+	}
+	if r := g.UpgradeRolloutStrategy; r != nil && r.Type == anywherev1.InPlaceStrategyType {
+		out.surge = 0
 	}
 	if a := g.AutoScalingConfiguration; a != nil {
 		out.most = a.MaxCount

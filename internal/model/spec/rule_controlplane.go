@@ -66,10 +66,26 @@ func controlPlaneRolloutRule(c *anywherev1.Cluster) Violations {
 	if problems := strategyProblems(strategy.Type, path); problems != nil {
 		return problems
 	}
+	if strategy.Type == anywherev1.InPlaceStrategyType {
+		return append(surgelessProblems(strategy.RollingUpdate != nil, path), inPlaceProblems(c, path)...)
+	}
 	if r := strategy.RollingUpdate; r != nil && r.MaxSurge != 0 && r.MaxSurge != 1 {
 		return violation(path+".rollingUpdate.maxSurge", "use 1, or 0 without a spare machine", "maxSurge must be 0 or 1 for control planes")
 	}
 	return surgeProblems(c, path)
+}
+
+// inPlaceProblems rejects upgrades in place of control planes that Cluster API can't keep
+// available: it adds a machine before it changes one, unless there are three. Machines of external
+// etcd can only be replaced.
+func inPlaceProblems(c *anywherev1.Cluster, path string) Violations {
+	switch {
+	case c.Spec.ControlPlaneConfiguration.Count < 3:
+		return violation(path+".type", "use at least 3 control plane machines, or RollingUpdate", "InPlace requires at least 3 control plane machines")
+	case c.Spec.ExternalEtcdConfiguration != nil:
+		return violation(path+".type", "use RollingUpdate, or etcd on the control plane machines", "InPlace is not supported with external etcd, whose machines are replaced")
+	}
+	return nil
 }
 
 // surgeProblems rejects rollouts that remove a machine first when there are too few.

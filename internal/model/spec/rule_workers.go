@@ -87,6 +87,9 @@ func groupRolloutRule(c *anywherev1.Cluster) Violations {
 		if problems := strategyProblems(g.UpgradeRolloutStrategy.Type, path); problems != nil {
 			return problems
 		}
+		if g.UpgradeRolloutStrategy.Type == anywherev1.InPlaceStrategyType {
+			return surgelessProblems(r != nil, path)
+		}
 		switch {
 		case r == nil:
 			return violation(path+".rollingUpdate", "set maxSurge and maxUnavailable, or remove upgradeRolloutStrategy", "rollingUpdate is required for RollingUpdate")
@@ -127,14 +130,18 @@ func acceptsPods(g anywherev1.WorkerNodeGroupConfiguration) bool {
 	})
 }
 
-// strategyProblems rejects upgrades in place.
 func strategyProblems(strategy anywherev1.UpgradeRolloutStrategyType, path string) Violations {
-	const remedy = "use " + string(anywherev1.RollingUpdateStrategyType)
 	switch strategy {
-	case anywherev1.RollingUpdateStrategyType, "":
+	case anywherev1.RollingUpdateStrategyType, anywherev1.InPlaceStrategyType, "":
 		return nil
-	case anywherev1.InPlaceStrategyType:
-		return violation(path+".type", remedy, "InPlace is not supported: Drover replaces machines")
 	}
-	return violation(path+".type", remedy, "%q is not supported", printable(string(strategy)))
+	return violation(path+".type", "use "+string(anywherev1.RollingUpdateStrategyType)+" or "+string(anywherev1.InPlaceStrategyType), "%q is not supported", printable(string(strategy)))
+}
+
+// surgelessProblems rejects settings of replacements where machines are upgraded in place.
+func surgelessProblems(set bool, path string) Violations { //nolint:revive // it is the value of a field
+	if !set {
+		return nil
+	}
+	return violation(path+".rollingUpdate", "remove rollingUpdate, or use type RollingUpdate", "rollingUpdate must not be set for InPlace, which upgrades one machine at a time")
 }

@@ -20,6 +20,10 @@ import (
 // add fields, but the digest detects changes of the intent, including removed fields.
 const ContentAnnotation = "clusters.drover.dev/content"
 
+// ConfigAnnotation holds a digest of the kubeadm configuration of a control plane that is upgraded
+// in place.
+const ConfigAnnotation = "clusters.drover.dev/kubeadm-content"
+
 // stamp sets the digest of an object. Templates are stamped when their name is chosen.
 func stamp(o client.Object) error {
 	switch o.(type) {

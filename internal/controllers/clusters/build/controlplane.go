@@ -2,6 +2,7 @@ package build
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +12,9 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/model/inplace"
 )
 
 var (
@@ -54,8 +57,26 @@ func (b *builder) controlPlane() error {
 			RollingUpdate: controlplanev1.KubeadmControlPlaneRolloutStrategyRollingUpdate{MaxSurge: ptr.To(intstr.FromInt(r.RollingUpdate.MaxSurge))},
 		}
 	}
+	if InPlace(wanted.UpgradeRolloutStrategy) {
+		// One machine at a time, and never another one.
+		out.Spec.Rollout.Strategy = controlplanev1.KubeadmControlPlaneRolloutStrategy{
+			Type:          controlplanev1.RollingUpdateStrategyType,
+			RollingUpdate: controlplanev1.KubeadmControlPlaneRolloutStrategyRollingUpdate{MaxSurge: ptr.To(intstr.FromInt32(0))},
+		}
+		out.Spec.MachineTemplate.ObjectMeta.Annotations = map[string]string{inplace.Annotation: inplace.Strategy}
+		sum, err := digest(config)
+		if err != nil {
+			return fmt.Errorf("digesting the kubeadm configuration: %w", err)
+		}
+		out.Annotations = map[string]string{ConfigAnnotation: sum}
+	}
 	b.set.ControlPlane = out
 	return nil
+}
+
+// InPlace reports whether a strategy is to upgrade machines in place.
+func InPlace(s *anywherev1.ControlPlaneUpgradeRolloutStrategy) bool {
+	return s != nil && s.Type == anywherev1.InPlaceStrategyType
 }
 
 // controlPlaneConfig returns the kubeadm configuration of control plane machines.

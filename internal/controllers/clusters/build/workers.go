@@ -14,6 +14,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/model/inplace"
 )
 
 // Machinery identifies the templates and the version of machines. All of it changes at once, so
@@ -143,6 +144,16 @@ func scale(out *clusterv1.MachineDeployment, group *anywherev1.WorkerNodeGroupCo
 
 func rollOut(out *clusterv1.MachineDeployment, group *anywherev1.WorkerNodeGroupConfiguration) {
 	r := group.UpgradeRolloutStrategy
+	if r != nil && r.Type == anywherev1.InPlaceStrategyType {
+		out.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{
+			Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+			RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+				MaxSurge: ptr.To(intstr.FromInt32(0)), MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+			},
+		}
+		out.Spec.Template.Annotations = map[string]string{inplace.Annotation: inplace.Strategy}
+		return
+	}
 	if r == nil || r.RollingUpdate == nil {
 		return
 	}

@@ -8,7 +8,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/model/inplace"
 )
 
 func TestWorkersWaitForTheControlPlane(t *testing.T) {
@@ -133,5 +135,35 @@ func TestSplitLabels(t *testing.T) {
 	want := map[string]string{"node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/team": "x", "a.node.cluster.x-k8s.io/b": "c"}
 	if diff := cmp.Diff(want, propagated); diff != "" {
 		t.Errorf("propagated (-want +got):\n%s", diff)
+	}
+}
+
+func TestMachinesUpgradedInPlaceAreMarkedAndNeverAdded(t *testing.T) {
+	in := input(t, "small")
+	if got := build(t, in); len(got.ControlPlane.Spec.MachineTemplate.ObjectMeta.Annotations)+len(got.Workers[0].Spec.Template.Annotations) > 0 {
+		t.Error("machines that are replaced are marked")
+	}
+	in.Config.Cluster.Spec.ControlPlaneConfiguration.Count = 3
+	in.Config.Cluster.Spec.ControlPlaneConfiguration.UpgradeRolloutStrategy = &anywherev1.ControlPlaneUpgradeRolloutStrategy{Type: anywherev1.InPlaceStrategyType}
+	in.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].UpgradeRolloutStrategy = &anywherev1.WorkerNodesUpgradeRolloutStrategy{Type: anywherev1.InPlaceStrategyType}
+	got := build(t, in)
+	control, workers := got.ControlPlane.Spec, got.Workers[0].Spec
+	if !inplace.Wanted(control.MachineTemplate.ObjectMeta.Annotations) || !inplace.Wanted(workers.Template.Annotations) {
+		t.Error("machines that are upgraded in place are not marked")
+	}
+	if surge := control.Rollout.Strategy.RollingUpdate.MaxSurge.IntValue(); surge != 0 {
+		t.Errorf("the control plane may have %d more machines", surge)
+	}
+	if r := workers.Rollout.Strategy.RollingUpdate; r.MaxSurge.IntValue() != 0 || r.MaxUnavailable.IntValue() != 1 {
+		t.Errorf("workers: %+v", r)
+	}
+	before := got.ControlPlane.Annotations[ConfigAnnotation]
+	in.Config.Cluster.Spec.KubernetesVersion = "1.35"
+	if after := build(t, in).ControlPlane.Annotations[ConfigAnnotation]; before == "" || after != before {
+		t.Errorf("another version changes the digest of the configuration from %q to %q", before, after)
+	}
+	in.Config.Cluster.Spec.ControlPlaneConfiguration.CertSANs = []string{"example.com"}
+	if after := build(t, in).ControlPlane.Annotations[ConfigAnnotation]; after == before {
+		t.Error("another configuration has the same digest")
 	}
 }

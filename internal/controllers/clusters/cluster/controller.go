@@ -126,6 +126,7 @@ func (c *Controller) steps(s *scope) []reconcile.Step[*scope] {
 		{Doing: "reserving machines", Run: c.reserve},
 		{Doing: "preparing encryption", Run: c.encrypt},
 		{Doing: "building objects", Run: c.build},
+		{Doing: "checking upgrades in place", Run: c.checkInPlace},
 		{Doing: "applying objects", Run: c.apply},
 		{Doing: "deleting unused objects", Run: c.prune},
 		{Doing: "granting access", Run: c.grantAccess},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +22,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/inplace"
 )
 
 // facts are the inputs of the status.
@@ -225,6 +227,8 @@ func controlPlaneReady(f facts) verdict {
 	wanted := ptr.Deref(k.Spec.Replicas, 1)
 	actual, current, ready := ptr.Deref(k.Status.Replicas, 0), ptr.Deref(k.Status.UpToDateReplicas, 0), ptr.Deref(k.Status.ReadyReplicas, 0)
 	switch {
+	case current < actual && inplace.Wanted(k.Spec.MachineTemplate.ObjectMeta.Annotations):
+		return upgradingInPlace(f, fmt.Sprintf(anywherev1.ControlPlaneOutdatedMessage, actual-current, current), isControlPlane)
 	case current < actual:
 		return no(anywherev1.RollingUpgradeInProgressReason, anywherev1.ControlPlaneOutdatedMessage, actual-current, current)
 	case actual < wanted:
@@ -239,6 +243,41 @@ func controlPlaneReady(f facts) verdict {
 		return no(anywherev1.KubeadmControlPlaneNotReadyReason, anywherev1.KubeadmControlPlaneNotReadyMessage, k.Name)
 	}
 	return yes(anywherev1.ReadyReason)
+}
+
+// upgradingInPlace names the machine that is being upgraded and its step.
+func upgradingInPlace(f facts, message string, of func(*clusterv1.Machine) bool) verdict {
+	for _, m := range f.machines {
+		if step := updating(m); step != "" && of(m) {
+			return no(anywherev1.InPlaceUpgradeInProgressReason, "%s", text.Truncate(fmt.Sprintf("%s: upgrading %s in place %s", message, m.Name, step)))
+		}
+	}
+	return no(anywherev1.InPlaceUpgradeInProgressReason, "%s", message)
+}
+
+// updating returns the step of a machine that is being upgraded in place, or "". Others that wait
+// for it have none.
+func updating(m *clusterv1.Machine) string {
+	c := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineUpdatingCondition)
+	if c == nil || c.Status != metav1.ConditionTrue || strings.Contains(c.Message, inplace.WaitingForMachine) {
+		return ""
+	}
+	_, step, upgrading := strings.Cut(c.Message, inplace.StepPrefix)
+	if !upgrading {
+		return ""
+	}
+	return "to " + step
+}
+
+// isUpdating reports whether a machine is being changed in place, or about to be.
+func isUpdating(m *clusterv1.Machine) bool {
+	_, is := m.Annotations[clusterv1.UpdateInProgressAnnotation]
+	return is
+}
+
+func isControlPlane(m *clusterv1.Machine) bool {
+	_, is := m.Labels[clusterv1.MachineControlPlaneLabel]
+	return is
 }
 
 // unhealthy returns the condition of a control plane component that does not work, or nil.

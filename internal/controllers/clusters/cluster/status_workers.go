@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/model/inplace"
 )
 
 // tally counts the workers of all groups.
@@ -79,6 +81,8 @@ func workersReady(f facts) verdict {
 	}
 	t := count(f)
 	switch {
+	case (t.current < t.actual || workersUpdating(f)) && inPlaceWorkers(f):
+		return upgradingInPlace(f, fmt.Sprintf(anywherev1.WorkersOutdatedMessage, t.actual-t.current, t.current), func(m *clusterv1.Machine) bool { return !isControlPlane(m) })
 	case t.current < t.actual && t.current < t.wanted:
 		return no(anywherev1.RollingUpgradeInProgressReason, anywherev1.WorkersOutdatedMessage, t.actual-t.current, t.current)
 	case t.actual < t.wanted:
@@ -89,6 +93,16 @@ func workersReady(f facts) verdict {
 		return no(anywherev1.NodesNotReadyReason, anywherev1.WorkersNotReadyMessage, t.wanted, t.ready)
 	}
 	return groupsReady(f)
+}
+
+// workersUpdating reports whether a worker is being upgraded in place.
+func workersUpdating(f facts) bool {
+	return slices.ContainsFunc(f.machines, func(m *clusterv1.Machine) bool { return !isControlPlane(m) && isUpdating(m) })
+}
+
+// inPlaceWorkers reports whether a group is upgraded in place.
+func inPlaceWorkers(f facts) bool {
+	return slices.ContainsFunc(f.workers, func(d *clusterv1.MachineDeployment) bool { return inplace.Wanted(d.Spec.Template.Annotations) })
 }
 
 // groupsReady checks each group.

@@ -46,11 +46,12 @@ func statusChanged(e event.UpdateEvent) bool {
 		!equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
 }
 
-// certificateChanged reports changes of the certificates, the only relevant field of Machines.
+// certificateChanged reports changes of the certificates and of an upgrade in place, the only
+// relevant fields of Machines.
 func certificateChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*clusterv1.Machine)
 	is, ok2 := e.ObjectNew.(*clusterv1.Machine)
-	return ok && ok2 && !was.Status.CertificatesExpiryDate.Equal(&is.Status.CertificatesExpiryDate)
+	return ok && ok2 && (!was.Status.CertificatesExpiryDate.Equal(&is.Status.CertificatesExpiryDate) || updating(was) != updating(is) || isUpdating(was) != isUpdating(is))
 }
 
 func request(namespace, name string) []reconcile.Request {

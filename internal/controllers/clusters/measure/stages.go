@@ -72,7 +72,7 @@ func operation(before *anywherev1.Cluster, was *metav1.Condition) Operation {
 		return Create
 	}
 	switch was.Reason {
-	case anywherev1.RollingUpgradeInProgressReason, anywherev1.DefaultCNIUpgradeInProgressReason:
+	case anywherev1.RollingUpgradeInProgressReason, anywherev1.InPlaceUpgradeInProgressReason, anywherev1.DefaultCNIUpgradeInProgressReason:
 		return Upgrade
 	case anywherev1.ScalingUpReason, anywherev1.ScalingDownReason, anywherev1.AutoscalerConstraintNotMetReason:
 		return Scale

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
@@ -22,7 +23,7 @@ const token = "abcdef.0123456789abcdef"
 // clusterUserdata is a short form of Cluster API's userdata for a control plane, with the commands
 // of Packet templates. Some of them can't work here, and one breaks the configuration of
 // containerd.
-func clusterUserdata(address, pods string) string {
+func clusterUserdata(kubernetes, address, pods string) string {
 	return fmt.Sprintf(`## template: jinja
 #cloud-config
 write_files:
@@ -36,7 +37,7 @@ write_files:
     ---
     apiVersion: kubeadm.k8s.io/v1beta4
     kind: ClusterConfiguration
-    kubernetesVersion: v1.36.3
+    kubernetesVersion: %s
     controlPlaneEndpoint: %s:6443
     networking:
       podSubnet: 10.244.0.0/16
@@ -64,7 +65,13 @@ runcmd:
 - ip addr add %s/32 dev lo
 - mkdir -p /run/cluster-api
 - kubeadm init --config /run/kubeadm/kubeadm.yaml && echo success > /run/cluster-api/bootstrap-success.complete
-`, indent(fmt.Sprintf(conflist, pods)), address, token, address)
+`, indent(fmt.Sprintf(conflist, pods)), kubernetes, address, token, address)
+}
+
+// workerUserdata is userdata of a machine that joins.
+func workerUserdata(address, pods string) []byte {
+	return fmt.Appendf(nil, "#cloud-config\nwrite_files:\n- path: /etc/cni/net.d/10-pods.conflist\n  content: |\n    %s\nruncmd:\n"+
+		"- kubeadm join %s:6443 --token %s --discovery-token-unsafe-skip-ca-verification\n", indent(fmt.Sprintf(conflist, pods)), address, token)
 }
 
 func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
@@ -77,7 +84,7 @@ func TestKubeadmCreatesACluster(t *testing.T) {
 
 	first := f.device("cp-1", "")
 	address := first.Addresses[0].IP.String()
-	first.Userdata = []byte(clusterUserdata(address, "10.244.0.0/24"))
+	first.Userdata = []byte(clusterUserdata(version.Kubernetes, address, "10.244.0.0/24"))
 	f.boot(first)
 	f.closedBeforeTheEnd(first.ID)
 	stage("kubeadm init done")
@@ -89,8 +96,7 @@ func TestKubeadmCreatesACluster(t *testing.T) {
 	}
 
 	second := f.device("worker-1", "")
-	second.Userdata = fmt.Appendf(nil, "#cloud-config\nwrite_files:\n- path: /etc/cni/net.d/10-pods.conflist\n  content: |\n    %s\nruncmd:\n"+
-		"- kubeadm join %s:6443 --token %s --discovery-token-unsafe-skip-ca-verification\n", indent(fmt.Sprintf(conflist, "10.244.1.0/24")), address, token)
+	second.Userdata = workerUserdata(address, "10.244.1.0/24")
 	f.boot(second)
 	stage("kubeadm join done")
 	f.run(first.ID, kubectl+"wait --for=condition=Ready node --all --timeout=180s")

@@ -19,7 +19,7 @@ import (
 )
 
 // Driver implements driver.Driver, driver.Console, driver.Metadata,
-// driver.Shell, driver.Host and driver.Supplier.
+// driver.Shell, driver.Host, driver.Supplier and driver.Upgrader.
 type Driver struct {
 	home    string
 	name    string // 8 hex digits in the names of all kernel objects
@@ -46,6 +46,7 @@ var (
 	_ driver.Shell    = (*Driver)(nil)
 	_ driver.Host     = (*Driver)(nil)
 	_ driver.Supplier = (*Driver)(nil)
+	_ driver.Upgrader = (*Driver)(nil)
 	_ driver.New      = New
 )
 

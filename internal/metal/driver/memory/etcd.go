@@ -39,10 +39,8 @@ func (c *clusters) etcdPod(ctx context.Context, cl inmemory.Client, nodeName str
 		return nil, err
 	}
 	pod := staticPod("etcd", nodeName)
-	pod.Annotations = map[string]string{
-		inmemoryv1.EtcdClusterIDAnnotationName: randomID(),
-		inmemoryv1.EtcdMemberIDAnnotationName:  randomID(),
-	}
+	pod.Annotations[inmemoryv1.EtcdClusterIDAnnotationName] = randomID()
+	pod.Annotations[inmemoryv1.EtcdMemberIDAnnotationName] = randomID()
 	if len(others) > 0 {
 		pod.Annotations[inmemoryv1.EtcdClusterIDAnnotationName] = others[0].Annotations[inmemoryv1.EtcdClusterIDAnnotationName]
 	} else {

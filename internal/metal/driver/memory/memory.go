@@ -37,6 +37,11 @@ type Driver struct {
 	running  sync.WaitGroup
 }
 
+var (
+	_ driver.Driver   = (*Driver)(nil)
+	_ driver.Upgrader = (*Driver)(nil)
+)
+
 // New creates the driver. It is a driver.New.
 func New(_ context.Context, c driver.Config) (driver.Driver, error) {
 	n, err := openNetwork(c.Home)

@@ -184,6 +184,7 @@ func nodeConditions(ready corev1.ConditionStatus) []corev1.NodeCondition {
 func staticPod(component, nodeName string) *corev1.Pod {
 	meta := system(component + "-" + nodeName)
 	meta.Labels = map[string]string{"component": component, "tier": "control-plane"}
+	meta.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: component} // Draining spares it.
 	return &corev1.Pod{
 		ObjectMeta: meta,
 		Spec:       corev1.PodSpec{NodeName: nodeName, Containers: []corev1.Container{{Name: component}}},
