@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
+	"github.com/drover-dev/drover/internal/base/elapsed"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/inventory"
 	"github.com/drover-dev/drover/internal/metal/request"
@@ -105,8 +107,8 @@ func (s *Server) returnServer(tx *store.Tx, d *store.Device, unclean *driver.Pro
 	return s.putServer(tx, server)
 }
 
-// abandoned decides what a failed removal means: a server that can't be restored is taken out of use
-// so that its device can go, instead of keeping the device forever.
+// abandoned decides what a failed removal means: a server that can't be restored is taken out of
+// use so that its device can go, instead of keeping the device forever.
 func (s *Server) abandoned(id string, failed error) (*driver.Problem, error) {
 	var unclean *driver.UncleanError
 	if errors.As(failed, &unclean) {
@@ -124,7 +126,7 @@ func (s *Server) abandoned(id string, failed error) (*driver.Problem, error) {
 		server, err = tx.ServerOf(d)
 		return err
 	})
-	if err != nil || server == nil || server.State != inventory.Cleaning || s.now().Sub(server.Since) < cleanTimeout {
+	if err != nil || server == nil || server.State != inventory.Cleaning || elapsed.Since(server.Since, s.now()) < cleanTimeout {
 		return nil, failed
 	}
 	return &driver.Problem{
@@ -174,7 +176,14 @@ func (s *Server) ServerOf(id string) (server driver.Server, found bool, err erro
 	return server, found, err
 }
 
-// PinHostKey makes Server a driver.Inventory. A key that is known already stays.
+// sameKey compares two public keys without their comments.
+func sameKey(a, b string) bool {
+	x, y := strings.Fields(a), strings.Fields(b)
+	return len(x) > 1 && len(y) > 1 && x[0] == y[0] && x[1] == y[1]
+}
+
+// PinHostKey makes Server a driver.Inventory. A key that is known already stays, and another one is
+// an error: the caller may have an older record.
 func (s *Server) PinHostKey(id, host, key string) error {
 	return s.store.Update(func(tx *store.Tx) error {
 		server, err := tx.Servers().Get(id)
@@ -188,7 +197,12 @@ func (s *Server) PinHostKey(id, host, key string) error {
 		if b := to.Bastion; b != nil && b.Host == host && to.Host != host {
 			to = b
 		}
-		if to.Host != host || to.HostKey != "" {
+		switch {
+		case to.Host != host:
+			return nil
+		case to.HostKey != "" && !sameKey(to.HostKey, key):
+			return fmt.Errorf("another key of %s has been pinned since", host)
+		case to.HostKey != "":
 			return nil
 		}
 		to.HostKey = key

@@ -96,6 +96,9 @@ func (h Home) sealFile() string { return h.path("inventory.key") }
 // LocalDir returns the directory of the driver for local machines.
 func (h Home) LocalDir() string { return h.driverDir("local") }
 
+// ServerDir returns the directory of the driver for servers.
+func (h Home) ServerDir() string { return h.driverDir("server") }
+
 func (h Home) driverDir(name string) string { return h.path("driver-" + strings.ToLower(name)) }
 
 func (h Home) path(elem ...string) string {

@@ -209,7 +209,7 @@ func addressOfName(name string) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, name[0]}), 24)
 }
 
-// newModelRun begins with three servers that nobody has checked, and no device.
+// newModelRun begins with three servers that were never checked, and no device.
 func newModelRun(t *testing.T, st *store.Store, sealer *inventory.Sealer, seed uint64) *modelRun {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // Reproducible on purpose.

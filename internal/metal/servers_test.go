@@ -338,9 +338,12 @@ func TestOtherDriversHaveNoInventory(t *testing.T) {
 func TestHostKeysArePinnedOnce(t *testing.T) {
 	w := newServerWorld(t, "one")
 	id := w.server("one").ID
-	for _, key := range []string{"ssh-ed25519 AAAAfirst", "ssh-ed25519 AAAAsecond"} {
-		if err := w.s.PinHostKey(id, "192.0.2.10", key); err != nil {
-			t.Fatal(err)
+	for _, tt := range []struct {
+		key string
+		ok  bool
+	}{{"ssh-ed25519 AAAAfirst", true}, {"ssh-ed25519 AAAAfirst comment", true}, {"ssh-ed25519 AAAAsecond", false}} {
+		if err := w.s.PinHostKey(id, "192.0.2.10", tt.key); (err == nil) != tt.ok {
+			t.Errorf("pinning %q: %v", tt.key, err)
 		}
 	}
 	if got := w.server("one").SSH.HostKey; got != "ssh-ed25519 AAAAfirst" {

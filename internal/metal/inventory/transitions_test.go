@@ -121,13 +121,13 @@ func TestEffectivePlan(t *testing.T) {
 		change func(*Server)
 		want   string
 	}{
-		"facts determine the plan":         {func(*Server) {}, "server.medium"},
-		"some memory is always missing":    {func(s *Server) { s.Facts = driver.Facts{CPUs: 2, MemoryBytes: 2<<30 - 100<<20} }, "server.small"},
-		"a tiny server has none":           {func(s *Server) { s.Facts = driver.Facts{CPUs: 1, MemoryBytes: 1 << 30} }, ""},
-		"few CPUs and much memory":         {func(s *Server) { s.Facts = driver.Facts{CPUs: 2, MemoryBytes: 256 << 30} }, "server.small"},
-		"a label names it":                 {func(s *Server) { s.Labels = map[string]string{"plan": "c3.small.x86"} }, "c3.small.x86"},
-		"the owner's word comes first":     {func(s *Server) { s.Plan, s.Labels = "m3.large.x86", map[string]string{"plan": "c3.small.x86"} }, "m3.large.x86"},
-		"a server that nobody has checked": {func(s *Server) { s.Facts = driver.Facts{} }, ""},
+		"facts determine the plan":        {func(*Server) {}, "server.medium"},
+		"some memory is always missing":   {func(s *Server) { s.Facts = driver.Facts{CPUs: 2, MemoryBytes: 2<<30 - 100<<20} }, "server.small"},
+		"a tiny server has none":          {func(s *Server) { s.Facts = driver.Facts{CPUs: 1, MemoryBytes: 1 << 30} }, ""},
+		"few CPUs and much memory":        {func(s *Server) { s.Facts = driver.Facts{CPUs: 2, MemoryBytes: 256 << 30} }, "server.small"},
+		"a label names it":                {func(s *Server) { s.Labels = map[string]string{"plan": "c3.small.x86"} }, "c3.small.x86"},
+		"the owner's word comes first":    {func(s *Server) { s.Plan, s.Labels = "m3.large.x86", map[string]string{"plan": "c3.small.x86"} }, "m3.large.x86"},
+		"a server that was never checked": {func(s *Server) { s.Facts = driver.Facts{} }, ""},
 	} {
 		if got := server(tt.change).EffectivePlan(); got != tt.want {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)

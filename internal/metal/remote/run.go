@@ -44,8 +44,8 @@ type Streams struct {
 	Err io.Writer
 }
 
-// Root runs a command line of the shell as root. A lost connection ends it with an error that is not
-// an *ExitError, and the command may run on.
+// Root runs a command line of the shell as root. A lost connection ends it with an error that is
+// not an *ExitError, and the command may run on.
 func (c *Client) Root(ctx context.Context, line string, s Streams) error {
 	if !c.root {
 		line = "sudo -n -- sh -c " + Quote(line)
