@@ -32,6 +32,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/plane"
 	"github.com/drover-dev/drover/internal/cli/registry"
 	"github.com/drover-dev/drover/internal/cli/release"
+	"github.com/drover-dev/drover/internal/cli/server"
 	"github.com/drover-dev/drover/internal/cli/support"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/user"
@@ -110,7 +111,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	cluster.AddCommands(root, "clusters", io)
 	plane.AddCommands(root, io)
 	addTo(root, "plane", registry.NewCommand(io))
-	addTo(root, "machines", metal.NewCommand(io), machine.NewCommand(io))
+	addTo(root, "machines", metal.NewCommand(io), machine.NewCommand(io), server.NewCommand(io))
 	addTo(root, "clusters", etcd.NewCommand(io), gitops.NewCommand(io))
 	packages.AddCommands(root, "clusters", io)
 	user.AddCommands(root, "clusters", io)

@@ -29,12 +29,12 @@ func (s *Server) supply() (driver.Supply, error) {
 
 // claimCapacity rejects a device that does not fit. It counts in the transaction that adds the
 // device, so that the last machine is ordered once.
-func claimCapacity(tx *store.Tx, supply driver.Supply, d *store.Device, o request.Order) error {
-	ledger, err := readLedger(tx, supply)
+func (c *call) claimCapacity(tx *store.Tx, d *store.Device, o request.Order) error {
+	ledger, err := c.readLedger(tx)
 	if err != nil {
 		return err
 	}
-	err = ledger.Take(capacity.Order{Project: d.ProjectID, Plan: d.Plan, Metro: d.Metro, Reserved: d.ReservationID != ""})
+	err = ledger.Take(capacity.Order{Project: d.ProjectID, Plan: d.Plan, Metro: d.Metro, Facility: o.OnlyFacility(), Reserved: d.ReservationID != ""})
 	var shortage *capacity.ShortageError
 	var quota *capacity.QuotaError
 	switch {
@@ -47,9 +47,15 @@ func claimCapacity(tx *store.Tx, supply driver.Supply, d *store.Device, o reques
 }
 
 // readLedger reads what there is and what is used.
-func readLedger(tx *store.Tx, supply driver.Supply) (*capacity.Ledger, error) {
-	in := capacity.Input{Supply: supply, Quotas: map[string]capacity.Quota{}}
+func (s *Server) readLedger(tx *store.Tx) (*capacity.Ledger, error) {
+	in := capacity.Input{Quotas: map[string]capacity.Quota{}, Inventory: s.networks.Own}
 	var err error
+	if in.Supply, err = s.supply(); err != nil {
+		return nil, err
+	}
+	if in.Servers, err = tx.AllServers(); err != nil {
+		return nil, err
+	}
 	if in.Settings, err = tx.CapacitySettings(); err != nil {
 		return nil, err
 	}
@@ -68,12 +74,8 @@ func readLedger(tx *store.Tx, supply driver.Supply) (*capacity.Ledger, error) {
 
 // ledger returns the current ledger.
 func (s *Server) ledger() (ledger *capacity.Ledger, err error) {
-	supply, err := s.supply()
-	if err != nil {
-		return nil, err
-	}
 	err = s.store.View(func(tx *store.Tx) error {
-		ledger, err = readLedger(tx, supply)
+		ledger, err = s.readLedger(tx)
 		return err
 	})
 	return ledger, err

@@ -92,10 +92,11 @@ func (c *controller) next(ctx context.Context) bool {
 
 // reconcile performs the next step for a device.
 func (c *controller) reconcile(ctx context.Context, id string) (time.Duration, error) {
-	d, userdata, keys, err := c.load(id)
+	l, err := c.load(id)
 	if err != nil {
 		return 0, err
 	}
+	d := l.device
 	next := choose(d, c.now())
 	switch next.step {
 	case stepRemove:
@@ -105,40 +106,47 @@ func (c *controller) reconcile(ctx context.Context, id string) (time.Duration, e
 	case stepFail:
 		return 0, c.fail(id)
 	case stepReinstall:
-		return next.wait, c.reinstall(ctx, machineOf(d, userdata, keys))
+		return next.wait, c.reinstall(ctx, machineOf(l))
 	case stepEnsure:
-		if err := c.ensure(ctx, d, machineOf(d, userdata, keys), next.power); err != nil {
+		if err := c.ensure(ctx, d, machineOf(l), next.power); err != nil {
 			return 0, err
 		}
 		if next.upgrade != "" {
-			c.upgrades.start(c, machineOf(d, userdata, keys), next.upgrade)
+			c.upgrades.start(c, machineOf(l), next.upgrade)
 		}
-		return next.wait, c.tidyUserdata(d, userdata)
+		return next.wait, c.tidyUserdata(d, l.userdata)
 	default:
 		return next.wait, nil
 	}
 }
 
-// load reads what the driver needs to know about a device, which is nil if it does not exist.
-func (c *controller) load(id string) (d *store.Device, userdata []byte, keys []string, err error) {
+// loaded is what the driver needs to know about a device, which is nil if it does not exist.
+type loaded struct {
+	device   *store.Device
+	userdata []byte
+	keys     []string
+	server   *driver.Server
+}
+
+func (c *controller) load(id string) (l loaded, err error) {
 	err = c.store.View(func(tx *store.Tx) error {
-		d, err = tx.Devices().Get(id)
+		d, err := tx.Devices().Get(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
 		if err != nil {
-			d = nil
-			if errors.Is(err, store.ErrNotFound) {
-				return nil
-			}
 			return err
 		}
-		userdata = tx.Userdata(id)
+		l.device, l.userdata = d, tx.Userdata(id)
 		for _, key := range d.SSHKeyIDs {
 			if k, err := tx.SSHKeys().Get(key); err == nil {
-				keys = append(keys, strings.TrimSpace(k.Key))
+				l.keys = append(l.keys, strings.TrimSpace(k.Key))
 			}
 		}
-		return nil
+		l.server, err = c.driverServerOf(tx, d)
+		return err
 	})
-	return d, userdata, keys, err
+	return l, err
 }
 
 func (c *controller) ensure(ctx context.Context, d *store.Device, m driver.Machine, power driver.Power) error {
@@ -174,7 +182,8 @@ func (c *controller) reinstall(ctx context.Context, m driver.Machine) error {
 // remove removes the machine. Only then does it delete the device and release its addresses.
 func (c *controller) remove(ctx context.Context, id string) error {
 	c.upgrades.end(id)
-	if err := c.driver.Remove(ctx, id); err != nil {
+	unclean, err := c.abandoned(id, c.driver.Remove(ctx, id))
+	if err != nil {
 		return fmt.Errorf("removing device %q: %w", id, err)
 	}
 	defer c.store.Lock(id)()
@@ -184,6 +193,9 @@ func (c *controller) remove(ctx context.Context, id string) error {
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if err := c.returnServer(tx, d, unclean); err != nil {
 			return err
 		}
 		return tx.DropDevice(d)
@@ -247,6 +259,9 @@ func (s *Server) changeLocked(id string, fn func(*store.Tx, *store.Device) error
 			return err
 		}
 		d.Updated = s.now()
+		if err := s.followDevice(tx, d); err != nil {
+			return err
+		}
 		return tx.Devices().Put(d)
 	})
 	if errors.Is(err, errUnchanged) {

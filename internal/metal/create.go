@@ -46,12 +46,8 @@ func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (
 	if err := c.applyDeviceFaults(d, o); err != nil {
 		return nil, err
 	}
-	supply, err := c.supply()
-	if err != nil {
-		return nil, err
-	}
 	template := *d
-	err = c.store.Update(func(tx *store.Tx) (err error) {
+	err := c.store.Update(func(tx *store.Tx) (err error) {
 		*d = template
 		if _, err := tx.Projects().Get(p.ID); err != nil {
 			return err // Deleted since the request began.
@@ -59,13 +55,13 @@ func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (
 		if d.Seq, err = tx.Sequence(); err != nil {
 			return err
 		}
-		for _, fill := range []func(*store.Tx, *store.Device, *api.DeviceCreate) error{c.chooseKeys, c.claimHardware, c.addressDevice, c.joinEndpoint} {
+		claim := func(tx *store.Tx, d *store.Device, _ *api.DeviceCreate) error {
+			return errors.Join(c.claimCapacity(tx, d, o), c.claimServer(tx, d, o))
+		}
+		for _, fill := range []func(*store.Tx, *store.Device, *api.DeviceCreate) error{c.chooseKeys, c.claimHardware, claim, c.addressDevice, c.joinEndpoint} {
 			if err := fill(tx, d, req); err != nil {
 				return err
 			}
-		}
-		if err := claimCapacity(tx, supply, d, o); err != nil {
-			return err
 		}
 		if err := tx.SetUserdata(d.ID, []byte(req.Userdata)); err != nil {
 			return err
@@ -134,6 +130,9 @@ func (c *call) chooseKeys(tx *store.Tx, d *store.Device, req *api.DeviceCreate) 
 
 // addressDevice assigns the management addresses of a device.
 func (c *call) addressDevice(tx *store.Tx, d *store.Device, req *api.DeviceCreate) error {
+	if c.networks.Own {
+		return c.addressServer(tx, d)
+	}
 	n := c.networks
 	for _, kind := range []struct {
 		name   string
@@ -214,7 +213,7 @@ func (c *call) managementBlock(tx *store.Tx, d *store.Device, from netip.Prefix)
 // pool returns the pool for the addresses of a prefix. In a shared network, the first two addresses
 // are reserved for the network and its gateway.
 func (s *Server) pool(prefix netip.Prefix) store.Pool {
-	if s.networks.Flat {
+	if s.networks.Flat && !s.networks.Own {
 		return store.Pool{Prefix: prefix, Reserve: 2}
 	}
 	return store.Pool{Prefix: prefix}

@@ -90,7 +90,7 @@ func (h Home) Remove() error {
 		return fmt.Errorf("listing drivers in %q: %w", h.Dir, err)
 	}
 	// The locks are removed last, so that no metal service starts in between.
-	ours = append(ours, h.storeFile(), h.path("tokens"), h.path("tls"), h.path("logs"), h.EndpointFile(), h.servingFile(), h.LockFile())
+	ours = append(ours, h.storeFile(), h.sealFile(), h.path("tokens"), h.path("tls"), h.path("logs"), h.EndpointFile(), h.servingFile(), h.LockFile())
 	for _, path := range ours {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("removing %q: %w", path, err)

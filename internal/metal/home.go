@@ -90,8 +90,14 @@ func (h Home) LogFile() string { return h.path("logs", "metal.log") }
 
 func (h Home) storeFile() string { return h.path("store.db") }
 
+// sealFile is the key that encrypts the secrets of servers.
+func (h Home) sealFile() string { return h.path("inventory.key") }
+
 // LocalDir returns the directory of the driver for local machines.
 func (h Home) LocalDir() string { return h.driverDir("local") }
+
+// ServerDir returns the directory of the driver for servers.
+func (h Home) ServerDir() string { return h.driverDir("server") }
 
 func (h Home) driverDir(name string) string { return h.path("driver-" + strings.ToLower(name)) }
 

@@ -159,7 +159,7 @@ func (c *call) fillBlock(tx *store.Tx, b *store.Block, quantity int) error {
 	}
 	b.Prefix = blockOf(first, quantity)
 	b.Network, b.Gateway = b.Prefix, first
-	if c.networks.Flat {
+	if c.networks.Flat && !c.networks.Own {
 		b.Network, b.Gateway = from.Masked(), from.Masked().Addr().Next()
 	}
 	return nil

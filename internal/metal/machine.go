@@ -12,12 +12,13 @@ import (
 const cloudName = "equinixmetal"
 
 // machineOf returns the machine that the driver runs for a device.
-func machineOf(d *store.Device, userdata []byte, keys []string) driver.Machine {
+func machineOf(l loaded) driver.Machine {
+	d := l.device
 	plan, _ := catalog.FindPlan(d.Plan)
 	os := systemOf(d.OS)
 	m := driver.Machine{
 		ID: d.ID, Hostname: d.Hostname, Plan: d.Plan, OS: d.OS, CPUs: plan.CPUs, MemoryBytes: plan.MemoryBytes,
-		Userdata: userdata, SSHKeys: keys, Tags: d.Tags, Endpoint: d.Endpoint,
+		Userdata: l.userdata, SSHKeys: l.keys, Tags: d.Tags, Endpoint: d.Endpoint, Server: l.server, Cycle: d.Cycle,
 		Instance: driver.InstanceData{
 			InstanceID: d.ID, LocalHostname: d.Hostname, Region: d.Metro, AvailabilityZone: d.Facility,
 			CloudName: cloudName, Platform: cloudName, Distro: os.Distro, DistroVersion: os.Version,

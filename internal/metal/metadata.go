@@ -137,7 +137,8 @@ func (s *Server) guest(w http.ResponseWriter, r *http.Request) *guest {
 		g.refuse(http.StatusNotFound, "no device has the address "+host)
 		return nil
 	}
-	g.d, g.data, g.keys, err = s.devices.load(ids[0])
+	l, err := s.devices.load(ids[0])
+	g.d, g.data, g.keys = l.device, l.userdata, l.keys
 	if err != nil || g.d == nil {
 		g.refuse(http.StatusNotFound, "no device has the address "+host)
 		return nil

@@ -250,7 +250,7 @@ func TestMachineOf(t *testing.T) {
 			{IP: netip.MustParseAddr("192.0.2.1"), Public: true, Management: true}, {IP: netip.MustParseAddr("192.0.2.9"), Public: true},
 		},
 	}
-	m := machineOf(d, []byte("#!"), []string{"k"})
+	m := machineOf(loaded{device: d, userdata: []byte("#!"), keys: []string{"k"}})
 	if m.CPUs != 2 || m.MemoryBytes != 2<<30 || len(m.Addresses) != 1 || string(m.Userdata) != "#!" || m.Instance.Distro != "ubuntu" || m.Instance.DistroVersion != "24.04" || m.Instance.Region != "am" {
 		t.Errorf("machine %+v", m)
 	}
@@ -258,7 +258,7 @@ func TestMachineOf(t *testing.T) {
 		t.Errorf("elastic addresses (-want +got):\n%s", diff)
 	}
 	d.Plan, d.OS = "gone.since", "own_image"
-	if m := machineOf(d, nil, nil); m.CPUs != 0 || m.Instance.Distro != "own_image" {
+	if m := machineOf(loaded{device: d}); m.CPUs != 0 || m.Instance.Distro != "own_image" {
 		t.Errorf("deleted plan: got machine %+v, want no CPUs and the distribution own_image", m)
 	}
 }

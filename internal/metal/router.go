@@ -134,6 +134,13 @@ func extensions() map[string]func(*call) (*reply, error) {
 		"PUT /drover/v1/capacity":                                  changeCapacity,
 		"GET /drover/v1/projects/{project}/quota":                  getQuota,
 		"PUT /drover/v1/projects/{project}/quota":                  changeQuota,
+		"GET /drover/v1/servers":                                   ofInventory(listServers),
+		"POST /drover/v1/servers":                                  ofInventory(importServers),
+		"GET /drover/v1/servers/{server}":                          ofInventory(getServer),
+		"PUT /drover/v1/servers/{server}":                          ofInventory(editServer),
+		"DELETE /drover/v1/servers/{server}":                       ofInventory(removeServer),
+		"POST /drover/v1/servers/{server}/check":                   ofInventory(checkServer),
+		"POST /drover/v1/servers/{server}/reset":                   ofInventory(resetServer),
 	}
 }
 

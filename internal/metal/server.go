@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/fault"
+	"github.com/drover-dev/drover/internal/metal/inventory"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -48,7 +49,10 @@ type Server struct {
 	log      *slog.Logger
 	now      func() time.Time
 	devices  *controller
-	metadata *http.Server
+	sealer   *inventory.Sealer
+	// inspections are the IDs of servers that wait for an inspection.
+	inspections *inspections
+	metadata    *http.Server
 	// routes dispatches calls.
 	routes *http.ServeMux
 	// stop ends calls that never end by themselves.
@@ -64,6 +68,10 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if err := o.Home.prepare(); err != nil {
 		return nil, err
 	}
+	sealer, err := inventory.OpenSealer(o.Home.sealFile())
+	if err != nil {
+		return nil, err
+	}
 	st, err := store.Open(o.Home.storeFile())
 	if errors.Is(err, store.ErrInUse) {
 		return nil, fmt.Errorf("home %q is in use by another metal service: stop it, or choose another --home", o.Home.Dir)
@@ -73,11 +81,11 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	s := &Server{
 		store: st, home: o.Home, log: o.Log, now: time.Now, faults: fault.NewSet(),
-		limits: &limits{perWindow: o.RateLimit, now: time.Now},
+		limits: &limits{perWindow: o.RateLimit, now: time.Now}, sealer: sealer,
 	}
 	s.routes = s.newRoutes()
 	s.stopped, s.stop = context.WithCancel(context.Background())
-	s.devices = newController(s, o.Workers)
+	s.devices, s.inspections = newController(s, o.Workers), newInspections(s)
 	if err := s.start(ctx, o); err != nil {
 		s.stop()
 		return nil, errors.Join(err, s.close())
@@ -111,6 +119,9 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := s.serveMetadata(); err != nil {
 		return err
 	}
+	if err := s.inspections.start(ctx); err != nil {
+		return err
+	}
 	return s.devices.start(ctx)
 }
 
@@ -123,7 +134,7 @@ var defaultNetworks = driver.Networks{
 
 func networksOf(d driver.Driver) driver.Networks {
 	n := d.Networks()
-	if !n.Public.IsValid() && !n.Private.IsValid() {
+	if !n.Own && !n.Public.IsValid() && !n.Private.IsValid() {
 		return defaultNetworks
 	}
 	return n
@@ -172,6 +183,7 @@ func (s *Server) Close() error {
 
 func (s *Server) close() error {
 	s.devices.stop()
+	s.inspections.stop()
 	var errs []error
 	if s.metadata != nil {
 		errs = append(errs, s.metadata.Close())

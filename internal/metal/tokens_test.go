@@ -118,6 +118,13 @@ var audience = map[string]int{
 	"PUT /drover/v1/capacity":                                  owners,
 	"GET /drover/v1/projects/{project}/quota":                  owners,
 	"PUT /drover/v1/projects/{project}/quota":                  owners,
+	"GET /drover/v1/servers":                                   owners,
+	"POST /drover/v1/servers":                                  owners,
+	"GET /drover/v1/servers/{server}":                          owners,
+	"PUT /drover/v1/servers/{server}":                          owners,
+	"DELETE /drover/v1/servers/{server}":                       owners,
+	"POST /drover/v1/servers/{server}/check":                   owners,
+	"POST /drover/v1/servers/{server}/reset":                   owners,
 }
 
 func TestEveryRouteHasAnAudience(t *testing.T) {

@@ -18,3 +18,13 @@ func TestFind(t *testing.T) {
 		t.Errorf("without a home directory: got %q, want %q", got, want)
 	}
 }
+
+func TestExpand(t *testing.T) {
+	t.Setenv("HOME", "/home/shepherd")
+	t.Chdir("/tmp")
+	for path, want := range map[string]string{"~/.ssh/id": "/home/shepherd/.ssh/id", "key": "/tmp/key", "/srv/key": "/srv/key", "": "", "~other/key": "/tmp/~other/key"} {
+		if got, err := Expand(path); err != nil || got != want {
+			t.Errorf("%q: got %q and %v, want %q", path, got, err, want)
+		}
+	}
+}

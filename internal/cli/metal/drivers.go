@@ -10,6 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/driver/local"
 	"github.com/drover-dev/drover/internal/metal/driver/memory"
+	"github.com/drover-dev/drover/internal/metal/driver/server"
 )
 
 // drivers returns the drivers by the name that --driver accepts.
@@ -17,6 +18,7 @@ func drivers() map[string]driver.New {
 	return map[string]driver.New{
 		"local":  local.New,
 		"memory": memory.New,
+		"server": server.New,
 	}
 }
 

@@ -18,9 +18,9 @@ func NewCommand(io *ui.IO) *cobra.Command {
 		Use:   "metal",
 		Short: "Serve the Packet API for machines on this host",
 		Long: `Serve the Packet (Equinix Metal) HTTP API for machines on this host. Manifests,
-scripts and clients written for that API work unchanged. Machines are either local
-(Linux namespaces that run real clusters) or simulated; other servers that you own
-are not supported. The metal service keeps its own state, so devices outlive any
+scripts and clients written for that API work unchanged. Machines are local (Linux
+namespaces that run real clusters), simulated, or servers that you own, which
+"drover server" lists. The metal service keeps its own state, so devices outlive any
 management plane.
 
 "drover up" runs the service in the background; "serve" runs it in the foreground,

@@ -66,7 +66,7 @@ func TestProjectTable(t *testing.T) {
 }
 
 func TestDrivers(t *testing.T) {
-	if diff := cmp.Diff([]string{"local", "memory"}, DriverNames()); diff != "" {
+	if diff := cmp.Diff([]string{"local", "memory", "server"}, DriverNames()); diff != "" {
 		t.Errorf("drivers (-want +got):\n%s", diff)
 	}
 	for _, name := range DriverNames() {
@@ -75,7 +75,7 @@ func TestDrivers(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "Local", "ssh"} {
-		if _, err := findDriver(name); err == nil || !strings.HasSuffix(err.Error(), "use local or memory") {
+		if _, err := findDriver(name); err == nil || !strings.HasSuffix(err.Error(), "use local or memory or server") {
 			t.Errorf("driver %q: error %v", name, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/process"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/driver/server"
 )
 
 // stopTime bounds how long requests may take to finish when the service stops.
@@ -28,6 +30,8 @@ type serveOptions struct {
 	driver string
 	speed  float64
 	lockFD int
+	// addresses is the range of elastic addresses of servers.
+	addresses string
 }
 
 func newServe(io *ui.IO, home *homeFlag) *cobra.Command {
@@ -44,7 +48,8 @@ bridge that connects local machines, so that a manager on one of them can use it
 Other addresses require --tls. Clients trust tls/ca.crt in the home. Every request
 requires a token. The addresses are kept across restarts.`,
 		Example: `  drover metal serve --driver local
-  drover metal serve --driver memory --speed 20    # simulated machines, 20 times as fast`,
+  drover metal serve --driver memory --speed 20    # simulated machines, 20 times as fast
+  drover metal serve --driver server --addresses 192.168.1.240/28`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
 	}
@@ -53,6 +58,7 @@ requires a token. The addresses are kept across restarts.`,
 	f.BoolVar(&o.tls, "tls", false, "serve with a certificate of the CA in the home; required for addresses that are not loopback")
 	f.StringVar(&o.driver, "driver", "memory", "`driver` that provisions machines: "+strings.Join(DriverNames(), " or "))
 	f.Float64Var(&o.speed, "speed", 1, "speed of simulated machines, as a multiple of real time")
+	f.StringVar(&o.addresses, "addresses", "", "`range` of free addresses in the network of your servers, for endpoints of clusters and elastic addresses; kept across restarts")
 	f.IntVar(&o.lockFD, "lock-fd", 0, "")
 	_ = f.MarkHidden("lock-fd")
 	_ = cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions(DriverNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -77,6 +83,10 @@ func (o *serveOptions) run(ctx context.Context, io *ui.IO) error {
 	if _, err := o.place(home); err != nil {
 		return err
 	}
+	elastic, err := o.elasticRange()
+	if err != nil {
+		return err
+	}
 	release, err := home.Hold()
 	if err != nil {
 		return err
@@ -86,12 +96,32 @@ func (o *serveOptions) run(ctx context.Context, io *ui.IO) error {
 	if o.lockFD != 0 {
 		_ = os.NewFile(uintptr(o.lockFD), "lock").Close()
 	}
+	if elastic.IsValid() {
+		if err := server.SetRange(home.ServerDir(), elastic); err != nil {
+			return fmt.Errorf("recording --addresses: %w", err)
+		}
+	}
 	log := slog.New(slog.NewTextHandler(io.Err, nil))
 	s, err := metal.Open(ctx, metal.Options{Home: home, Driver: newDriver, DriverName: o.driver, Speed: o.speed, Log: log})
 	if err != nil {
 		return err
 	}
 	return errors.Join(o.serve(ctx, io, home, s), s.Close())
+}
+
+// elasticRange returns the range that --addresses names, or the zero value.
+func (o *serveOptions) elasticRange() (netip.Prefix, error) {
+	if o.addresses == "" {
+		return netip.Prefix{}, nil
+	}
+	if o.driver != "server" {
+		return netip.Prefix{}, ui.Usagef("--addresses is for --driver server: other drivers choose addresses themselves")
+	}
+	p, err := netip.ParsePrefix(o.addresses)
+	if err != nil || !p.Addr().Is4() || p != p.Masked() {
+		return p, ui.Usagef("--addresses %q is not a range of IPv4 addresses such as 192.168.1.240/28", o.addresses)
+	}
+	return p, nil
 }
 
 func (o *serveOptions) serve(ctx context.Context, io *ui.IO, home metal.Home, s *metal.Server) error {

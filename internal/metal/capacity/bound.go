@@ -10,6 +10,7 @@ type resource string
 
 const (
 	machines resource = "machines"
+	servers  resource = "servers"
 	cpus     resource = "CPUs"
 	memory   resource = "MiB of memory"
 	disk     resource = "MiB of disk"

@@ -1,8 +1,11 @@
 package capacity
 
 import (
+	"slices"
+
 	"github.com/drover-dev/drover/internal/metal/catalog"
 	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/inventory"
 )
 
 // Unlimited is the number of machines that fit where nothing bounds them.
@@ -21,7 +24,9 @@ type Use struct {
 // Order is a device that a project wants.
 type Order struct {
 	Project, Plan, Metro string
-	Reserved             bool
+	// Facility narrows the metro for servers of the inventory, if it is set.
+	Facility string
+	Reserved bool
 }
 
 // Input is what a Ledger is made from.
@@ -31,12 +36,17 @@ type Input struct {
 	// Quotas are the quotas of projects, by ID.
 	Quotas map[string]Quota
 	Used   []Use
+	// Servers is the inventory that machines get their servers from, if Inventory is set.
+	Servers   []*inventory.Server
+	Inventory bool
 }
 
 // Ledger is what there is and what is used at one moment. It is not safe for concurrent use.
 type Ledger struct {
 	in   Input
 	used driver.Resources
+	// free are the servers that are available.
+	free []*inventory.Server
 }
 
 // New returns the ledger of an input, whose slices it copies.
@@ -44,6 +54,11 @@ func New(in Input) *Ledger {
 	in.Settings = in.Settings.Complete()
 	in.Used = append([]Use{}, in.Used...)
 	l := &Ledger{in: in}
+	for _, s := range in.Servers {
+		if s.Available() {
+			l.free = append(l.free, s)
+		}
+	}
 	for _, u := range in.Used {
 		l.used = add(l.used, sizeOf(u.Plan), int64(u.Devices))
 	}
@@ -77,6 +92,10 @@ func (l *Ledger) Free(o Order) int {
 
 func (l *Ledger) count(o Order, devices int) {
 	l.used = add(l.used, sizeOf(o.Plan), int64(devices))
+	for range devices {
+		taken := inventory.Choose(l.free, orderOf(o))
+		l.free = slices.DeleteFunc(l.free, func(s *inventory.Server) bool { return s == taken })
+	}
 	for i := range l.in.Used {
 		if u := &l.in.Used[i]; u.Project == o.Project && u.Plan == o.Plan && u.Metro == o.Metro && u.Reserved == o.Reserved {
 			u.Devices += devices
@@ -88,7 +107,25 @@ func (l *Ledger) count(o Order, devices int) {
 
 // bounds returns everything that bounds an order, the quota of its project first.
 func (l *Ledger) bounds(o Order) []bound {
-	return append(append(l.quota(o), l.limits(o)...), l.host(o)...)
+	return slices.Concat(l.quota(o), l.limits(o), l.servers(o), l.host(o))
+}
+
+// servers returns the bound of the inventory. A reserved server has its own.
+func (l *Ledger) servers(o Order) []bound {
+	if !l.in.Inventory || o.Reserved {
+		return nil
+	}
+	b := bound{what: servers, need: 1}
+	for _, s := range l.free {
+		if s.Matches(orderOf(o)) {
+			b.most++
+		}
+	}
+	return []bound{b}
+}
+
+func orderOf(o Order) inventory.Order {
+	return inventory.Order{Plan: o.Plan, Metro: o.Metro, Facility: o.Facility}
 }
 
 // host returns the bounds of a host. The free space on its disk counts too, because others use it.

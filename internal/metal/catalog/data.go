@@ -45,11 +45,14 @@ var airports = map[string]string{
 
 // plans maps well-known slugs to sizes that one host can carry, since their names only indicate
 // which is larger. Disks hold twice the memory: the programs of a machine take 1 GiB, images and
-// logs of Pods the rest.
+// logs of Pods the rest. The plans server.* are those of servers whose owners name no plan.
 var plans = []Plan{
 	{"local.small", "Local small", "local.small", "baremetal", false, 2, 2 * gib, 4 * gib},
 	{"local.medium", "Local medium", "local.medium", "baremetal", false, 4, 4 * gib, 8 * gib},
 	{"local.large", "Local large", "local.large", "baremetal", false, 8, 8 * gib, 16 * gib},
+	{"server.small", "Server, small", "server.small", "baremetal", false, 2, 2 * gib, 4 * gib},
+	{"server.medium", "Server, medium", "server.medium", "baremetal", false, 4, 16 * gib, 32 * gib},
+	{"server.large", "Server, large", "server.large", "baremetal", false, 16, 64 * gib, 128 * gib},
 	{"a3.large.x86", "a3.large.x86", "a3.large.x86", "baremetal", false, 8, 16 * gib, 32 * gib},
 	{"c2.medium.x86", "c2.medium.x86", "c2.medium.x86", "baremetal", true, 4, 4 * gib, 8 * gib},
 	{"c3.small.x86", "c3.small.x86", "c3.small.x86", "baremetal", false, 2, 2 * gib, 4 * gib},

@@ -87,6 +87,10 @@ type Machine struct {
 	// here, where the driver's networks allow that. It is never among its elastic addresses.
 	Endpoint netip.Addr
 	Instance InstanceData
+	// Server is the server that the machine has, with drivers that implement Inspector.
+	Server *Server
+	// Cycle means that a machine that is being turned off is to be turned on again.
+	Cycle bool
 }
 
 // InstanceData is v1 in the templates of cloud-init.
@@ -121,6 +125,9 @@ type Networks struct {
 	// machines. Otherwise every machine gets its own network of two addresses, the first of which
 	// is its gateway.
 	Flat bool
+	// Own means that machines have addresses of their own, which metal doesn't choose. Only elastic
+	// addresses are allocated, from Public if it is set.
+	Own bool
 	// Endpoints means that control plane machines move the address of their cluster's endpoint among
 	// themselves.
 	Endpoints bool

@@ -45,6 +45,14 @@ func OrderOf(req *api.DeviceCreate) (Order, error) {
 	return o, Unprocessable(wrong...)
 }
 
+// OnlyFacility returns the facility if the request names no metro.
+func (o Order) OnlyFacility() string {
+	if o.byFacility {
+		return o.Facility
+	}
+	return ""
+}
+
 // Full returns the error for a location without available machines, with more to say about it.
 func (o Order) Full(more ...string) error {
 	message := "There aren't available servers in that metro"

@@ -43,6 +43,15 @@ func (t *Tx) Take(p Pool, count int, owner string) (netip.Addr, error) {
 	return found, t.own(found, count, owner)
 }
 
+// TakeAddress allocates one address that is not chosen from a pool. It returns ErrFull if another
+// owner has it.
+func (t *Tx) TakeAddress(a netip.Addr, owner string) error {
+	if !t.free(a, 1) {
+		return fmt.Errorf("taking %s: %w", a, ErrFull)
+	}
+	return t.own(a, 1, owner)
+}
+
 // search searches from start up to, but not including, end.
 func (t *Tx) search(p Pool, count int, start, end netip.Addr) (netip.Addr, bool) {
 	for a := start; a.IsValid() && a != end; a = skip(a, count) {

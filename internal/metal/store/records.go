@@ -51,6 +51,7 @@ type Device struct {
 	TerminationTime time.Time       `json:"terminationTime,omitzero"`
 	SSHKeyIDs       []string        `json:"sshKeyIDs,omitempty"`
 	ReservationID   string          `json:"reservationID,omitempty"`
+	ServerID        string          `json:"serverID,omitempty"` // of the inventory
 	Addresses       []Address       `json:"addresses,omitempty"`
 	// Endpoint is the address that the device moves together with other devices of its control
 	// plane, and EndpointID its block, if it does.

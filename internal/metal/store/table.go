@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/drover-dev/drover/internal/metal/inventory"
 )
 
 const (
@@ -24,11 +26,12 @@ const (
 	bucketSessions  = "sessions"
 	bucketGone      = "gone"
 	bucketUsage     = "usage"
+	bucketServers   = "servers"
 )
 
 var buckets = []string{
 	bucketMeta, bucketProjects, bucketTokens, bucketDevices, bucketUserdata, bucketEvents, bucketBlocks,
-	bucketAssigned, bucketAddresses, bucketKeys, bucketHardware, bucketBGP, bucketSessions, bucketGone, bucketUsage,
+	bucketAssigned, bucketAddresses, bucketKeys, bucketHardware, bucketBGP, bucketSessions, bucketGone, bucketUsage, bucketServers,
 }
 
 // Tx is a transaction. Its tables must not be used after it has ended.
@@ -186,6 +189,11 @@ func (t *Tx) Sessions() Table[BGPSession] {
 
 // Gone is the table of devices that were removed after failing to provision.
 func (t *Tx) Gone() Table[Gone] { return table(t, bucketGone, func(g *Gone) string { return g.ID }) }
+
+// Servers is the table of the servers in the inventory.
+func (t *Tx) Servers() Table[inventory.Server] {
+	return table(t, bucketServers, func(s *inventory.Server) string { return s.ID })
+}
 
 // Userdata returns the userdata of a device. It is stored separately because it can be large and
 // lists do not need it.

@@ -84,7 +84,7 @@ func (m *machine) executeUserdata(plan userdata.Plan) error {
 	}
 	if plan.Hostname != "" && plan.Hostname != m.spec.Hostname {
 		m.spec.Hostname = plan.Hostname
-		if err := writeNames(m.spec); err != nil {
+		if err := m.rename(m.spec); err != nil {
 			return fmt.Errorf("setting the host name: %w", err)
 		}
 	}

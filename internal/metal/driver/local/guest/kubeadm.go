@@ -26,7 +26,11 @@ import (
 //     own period between attempts to lead it comes up to four seconds late
 //
 // Settings that the configuration contains take precedence.
-func kubeadm(args []string) int {
+func kubeadm(args []string) int { return Kubeadm(node.KubeProgram, args) }
+
+// Kubeadm runs the kubeadm that is part of a program. Servers of their own, on which the settings
+// above fit as well, run it from another place.
+func Kubeadm(program string, args []string) int {
 	h := traits{cgroups: hostCgroups(), nftables: hasNftables()}
 	patched, err := patchArguments(args, h)
 	if err != nil {
@@ -42,9 +46,9 @@ func kubeadm(args []string) int {
 	}
 	argv := append([]string{"kubeadm"}, patched...)
 	if needsProxyPatch(args) {
-		return initThenPatchProxy(argv, h)
+		return initThenPatchProxy(program, argv, h)
 	}
-	err = syscall.Exec(node.KubeProgram, argv, os.Environ())
+	err = syscall.Exec(program, argv, os.Environ())
 	fmt.Fprintln(os.Stderr, "kubeadm:", err)
 	return codeFailed
 }
@@ -118,8 +122,8 @@ func needsProxyPatch(args []string) bool {
 }
 
 // initThenPatchProxy changes the settings of kube-proxy right after kubeadm has stored them.
-func initThenPatchProxy(argv []string, h traits) int {
-	cmd := exec.Command(node.KubeProgram, argv[1:]...)
+func initThenPatchProxy(program string, argv []string, h traits) int {
+	cmd := exec.Command(program, argv[1:]...)
 	cmd.Args[0] = argv[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {

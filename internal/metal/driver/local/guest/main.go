@@ -57,6 +57,8 @@ type machine struct {
 	services  *services
 	exit      *os.File
 	off       chan string
+	// rename makes the host name that of the spec.
+	rename func(Spec) error
 }
 
 // ordinaryUmask is the umask of a booting machine: files of root are readable by others.
@@ -65,7 +67,7 @@ const ordinaryUmask = 0o022
 // initialize runs the whole life of a machine.
 func initialize() int {
 	syscall.Umask(ordinaryUmask) // instead of the caller's
-	m := &machine{console: console{begin: time.Now()}, off: make(chan string, 1)}
+	m := &machine{console: console{begin: time.Now()}, off: make(chan string, 1), rename: writeNames}
 	if err := m.open(); err != nil {
 		m.printf("%v", err)
 		return 1
