@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,6 +137,9 @@ func (s *scope) close(ctx context.Context, err error) (ctrl.Result, error) {
 	s.wait = reconcile.AsWait(err)
 	if (err == nil || s.wait != nil) && !s.Released(etcdv1.Finalizer) {
 		s.report()
+		if told := s.controller.tellControlPlane(ctx, s); told != nil {
+			err = errors.Join(err, told)
+		}
 	}
 	next := changeInterval
 	if s.action.Kind == plan.Done {
