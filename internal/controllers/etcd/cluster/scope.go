@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -51,6 +52,9 @@ type facts struct {
 	endpoints []string
 	// certificates means that they exist.
 	certificates bool
+	// clientRenewed is since when the certificate of API servers was issued, if somebody requested
+	// a time.
+	clientRenewed *time.Time
 	// world is what is known of etcd, nil if it was not observed.
 	world *plan.World
 	// action is what was decided.
