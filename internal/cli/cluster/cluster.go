@@ -1,6 +1,7 @@
-// Package cluster has the commands about clusters: create, upgrade, delete, renew, promote and adopt
-// with their phases, get, describe, why, events, generate, upgrade plan and validate. They parse flags
-// and print results; the work is done by packages lifecycle and inspect. Start with AddCommands.
+// Package cluster has the commands about clusters: create, upgrade, delete, renew, promote and
+// adopt with their phases, get, describe, why, events, generate, upgrade plan and validate. They
+// parse flags and print results; the work is done by packages lifecycle and inspect. Start with
+// AddCommands.
 package cluster
 
 import (

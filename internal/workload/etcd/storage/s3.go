@@ -77,10 +77,12 @@ type objects struct {
 	endpoint     string
 	bucket       string
 	folder       string
+	temporary    string
 }
 
 // newObjects returns the storage at a bucket and an optional prefix.
-func newObjects(location string, cluster Cluster, access S3Access) (*objects, error) {
+func newObjects(location string, cluster Cluster, all Access) (*objects, error) {
+	access := all.S3
 	bucket, prefix, _ := strings.Cut(location, "/")
 	if len(bucket) < 3 || strings.ContainsAny(location, "?#@:\\ ") {
 		return nil, fmt.Errorf("invalid location %q: use s3://BUCKET or s3://BUCKET/PREFIX; $%s names the endpoint", "s3://"+location, S3Variables.Endpoint)
@@ -88,7 +90,7 @@ func newObjects(location string, cluster Cluster, access S3Access) (*objects, er
 	if access.AccessKey == "" || access.SecretKey == "" {
 		return nil, fmt.Errorf("no credentials for s3://%s: set %s and %s", location, S3Variables.AccessKey, S3Variables.SecretKey)
 	}
-	o := &objects{bucket: bucket, folder: strings.TrimPrefix(path.Join(prefix, cluster.Namespace, cluster.Name), "/") + "/", endpoint: access.Endpoint}
+	o := &objects{bucket: bucket, folder: strings.TrimPrefix(path.Join(prefix, cluster.Namespace, cluster.Name), "/") + "/", endpoint: access.Endpoint, temporary: all.Temporary}
 	if o.endpoint == "" {
 		o.endpoint = amazon
 	}
@@ -157,7 +159,7 @@ func (o *objects) Put(ctx context.Context, name string, fill func(io.Writer) err
 	if err := o.checkFree(ctx, name); err != nil {
 		return Entry{}, err
 	}
-	file, err := os.CreateTemp("", "drover-snapshot-*")
+	file, err := os.CreateTemp(o.temporary, "drover-snapshot-*")
 	if err != nil {
 		return Entry{}, err
 	}

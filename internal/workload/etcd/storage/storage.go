@@ -58,6 +58,8 @@ type Cluster struct{ Namespace, Name string }
 type Access struct {
 	Registry RegistryAccess
 	S3       S3Access
+	// Temporary is the directory for archives until they are sent; the system's if empty.
+	Temporary string
 }
 
 // Open returns the storage at a location: a directory, oci:// with a registry and a repository, or
@@ -70,9 +72,9 @@ func Open(location string, cluster Cluster, access Access) (Storage, error) {
 	case !remote:
 		return Directory{Path: filepath.Join(location, cluster.Namespace, cluster.Name)}, nil
 	case scheme == "oci":
-		return newRegistry(rest, cluster, access.Registry)
+		return newRegistry(rest, cluster, access)
 	case scheme == "s3":
-		return newObjects(rest, cluster, access.S3)
+		return newObjects(rest, cluster, access)
 	default:
 		return nil, fmt.Errorf("unsupported location %q: use a directory, oci://REGISTRY/REPOSITORY or s3://BUCKET/PREFIX", location)
 	}
