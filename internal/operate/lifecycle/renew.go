@@ -138,7 +138,7 @@ func (w *Workload) renew(ctx context.Context, p *phase.Progress, of Component) e
 	}
 	limit := w.ControlPlane
 	if of == Etcd {
-		limit = w.Limits.Etcd
+		limit = w.Etcd
 	}
 	follow := w.follow(p, replacing)
 	return follow.until(ctx, limit, func(c *anywherev1.Cluster) bool {

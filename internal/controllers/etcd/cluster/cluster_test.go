@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -249,7 +250,7 @@ func (w *world) renew(t *testing.T, e *etcdv1.EtcdadmCluster) {
 	if after.Status.Endpoints != e.Status.Endpoints {
 		t.Errorf("endpoints were %q and are %q", e.Status.Endpoints, after.Status.Endpoints)
 	}
-	if now := w.secret(t, "c-apiserver-etcd-client"); string(now.Data[corev1.TLSCertKey]) == string(client.Data[corev1.TLSCertKey]) || now.UID != client.UID {
+	if now := w.secret(t, "c-apiserver-etcd-client"); bytes.Equal(now.Data[corev1.TLSCertKey], client.Data[corev1.TLSCertKey]) || now.UID != client.UID {
 		t.Error("API servers have no new certificate")
 	}
 	if now := w.secret(t, "c-managed-etcd"); now.ResourceVersion != ca.ResourceVersion {

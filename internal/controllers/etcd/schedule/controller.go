@@ -116,7 +116,7 @@ func (c *Controller) start(_ context.Context, s *scope) error {
 		return c.API(ctx, s.clusterKey())
 	}}
 	work := run{
-		options: backup.Options{Cluster: cluster, Storage: s.storage, Recipients: s.recipients, Now: now},
+		options: backup.Options{Cluster: cluster, Storage: limited{s.storage, maxArchive}, Recipients: s.recipients, Now: now},
 		keep:    s.keep(), save: c.Save,
 	}
 	if c.operations.Start(operation.Work{For: s.visit.Key(), Cluster: s.clusterKey(), Subject: "snapshot", Do: work.do}) {

@@ -97,7 +97,7 @@ var key = client.ObjectKey{Namespace: "fleet", Name: "nightly"}
 func (w *world) reconcile() time.Duration {
 	w.Helper()
 	for range 10 {
-		result, err := w.Controller.Reconcile(w.Context(), ctrl.Request{NamespacedName: key})
+		result, err := w.Reconcile(w.Context(), ctrl.Request{NamespacedName: key})
 		w.must(err)
 		w.operations.Wait()
 		select {
@@ -113,7 +113,7 @@ func (w *world) reconcile() time.Duration {
 func (w *world) get() *droverv1.EtcdSnapshotSchedule {
 	w.Helper()
 	s := &droverv1.EtcdSnapshotSchedule{}
-	w.must(w.Client.Get(w.Context(), key, s))
+	w.must(w.Get(w.Context(), key, s))
 	return s
 }
 
@@ -121,7 +121,7 @@ func (w *world) change(edit func(*droverv1.EtcdSnapshotSchedule)) {
 	w.Helper()
 	s := w.get()
 	edit(s)
-	w.must(w.Client.Update(w.Context(), s))
+	w.must(w.Update(w.Context(), s))
 }
 
 // expect fails unless the condition, attempts and files are as wanted.
@@ -195,7 +195,7 @@ func TestFailuresAreReportedAndTriedAgainLater(t *testing.T) {
 func TestInterruptedSnapshotsAreSavedByTheNextManager(t *testing.T) {
 	w := newWorld(t)
 	w.clock.Step(time.Hour)
-	_, err := w.Controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	_, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	w.must(err)
 	w.operations.Wait()
 	w.expect(metav1.ConditionUnknown, droverv1.SnapshotRunningReason, "being saved", 1, 1)
@@ -274,6 +274,24 @@ func TestOldSnapshotsThatStayAreReported(t *testing.T) {
 	}
 }
 
+func TestHostileSnapshotsDontFillTheDisk(t *testing.T) {
+	dir := storage.Directory{Path: t.TempDir()}
+	_, err := limited{dir, 10}.Put(t.Context(), "20260501T000000Z", func(w io.Writer) error {
+		for range 1000 {
+			if _, err := io.WriteString(w, "1234"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if all, _ := dir.List(t.Context()); err == nil || !strings.Contains(err.Error(), "larger than") || len(all) > 0 {
+		t.Errorf("got %v and %v", err, all)
+	}
+	if _, err := (limited{dir, 10}).Put(t.Context(), "20260501T000000Z", func(w io.Writer) error { _, err := io.WriteString(w, "1234567890"); return err }); err != nil {
+		t.Errorf("an archive of that size: %v", err)
+	}
+}
+
 // stuck is a storage whose archives can't be listed.
 type stuck struct{ storage.Storage }
 
@@ -306,7 +324,7 @@ func TestMetricsDontGrowWithTheFleet(t *testing.T) {
 	failing.Status.Conditions[0].Type = droverv1.SnapshotsReady
 	suspended := &droverv1.EtcdSnapshotSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "suspended", CreationTimestamp: metav1.NewTime(midnight.AddDate(-1, 0, 0))}}
 	suspended.Spec.Suspend = true
-	w.must(errors.Join(w.Client.Create(t.Context(), failing), w.Client.Create(t.Context(), suspended)))
+	w.must(errors.Join(w.Create(t.Context(), failing), w.Create(t.Context(), suspended)))
 	err := testutil.CollectAndCompare(collector{w.Client}, strings.NewReader(fmt.Sprintf(`
 # HELP drover_etcd_snapshot_oldest_timestamp_seconds When the last snapshot was taken of the cluster for which that is longest ago, among schedules that are not suspended.
 # TYPE drover_etcd_snapshot_oldest_timestamp_seconds gauge

@@ -2,6 +2,8 @@ package schedule
 
 import (
 	"context"
+	"fmt"
+	"io"
 
 	"github.com/drover-dev/drover/internal/workload/etcd/backup"
 	"github.com/drover-dev/drover/internal/workload/etcd/storage"
@@ -12,6 +14,35 @@ type run struct {
 	options backup.Options
 	keep    int
 	save    func(context.Context, backup.Options) (backup.Saved, error)
+}
+
+// maxArchive is the largest archive that the manager saves. What a workload cluster sends must not
+// fill the disk that all clusters share.
+const maxArchive = 512 << 20
+
+// limited is a storage for archives up to a size.
+type limited struct {
+	storage.Storage
+
+	most int64
+}
+
+// Put implements storage.Storage.
+func (l limited) Put(ctx context.Context, name string, fill func(io.Writer) error) (storage.Entry, error) {
+	return l.Storage.Put(ctx, name, func(w io.Writer) error { return fill(&limitedWriter{w, l.most, l.most}) })
+}
+
+type limitedWriter struct {
+	io.Writer
+
+	left, most int64
+}
+
+func (w *limitedWriter) Write(data []byte) (int, error) {
+	if w.left -= int64(len(data)); w.left < 0 {
+		return 0, fmt.Errorf("the archive is larger than %d MiB, the most that the manager saves: use drover etcd snapshot", w.most>>20)
+	}
+	return w.Writer.Write(data)
 }
 
 // result is a snapshot that was saved.

@@ -201,7 +201,8 @@ func (o *objects) list(ctx context.Context, prefix string) ([]Entry, error) {
 	var out []Entry
 	listed := 0
 	for found := range o.small.Client.ListObjects(ctx, o.bucket, minio.ListObjectsOptions{Prefix: prefix}) {
-		if listed++; found.Err == nil && listed > maxListed {
+		listed++
+		if found.Err == nil && listed > maxListed {
 			found.Err = fmt.Errorf("more than %d objects", maxListed)
 		}
 		if found.Err != nil {
