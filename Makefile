@@ -189,7 +189,7 @@ docs: ## Generate the reference pages of the commands
 lint: export GOGC = 50
 lint: ## Run the linters
 	$(LINT) run ./...
-	@unformatted=$$(gofmt -l kube test/clients); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l kube test/clients test/s3); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
 
 .PHONY: fmt
 fmt: ## Format the code

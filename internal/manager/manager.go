@@ -162,6 +162,9 @@ func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
 	if err := packet.Setup(ctx, mgr, o.packetOptions(shared, mgr.GetCache())); err != nil {
 		return err
 	}
+	if err := o.addSnapshots(ctx, mgr, shared); err != nil {
+		return err
+	}
 	connections, err := o.connect(mgr, shared)
 	if err != nil {
 		return err

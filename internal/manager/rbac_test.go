@@ -31,6 +31,8 @@ func TestManagerPrivilegesAreMinimal(t *testing.T) {
 
 		{name: "read changes of specs in Git", allowed: true, attributes: attributes{Verb: "watch", Group: "drover.dev", Resource: "gitchanges", Namespace: "any"}},
 		{name: "report on them", allowed: true, attributes: attributes{Verb: "patch", Group: "drover.dev", Resource: "gitchanges", Subresource: "status", Namespace: "any"}},
+		{name: "read schedules of snapshots", allowed: true, attributes: attributes{Verb: "watch", Group: "drover.dev", Resource: "etcdsnapshotschedules", Namespace: "any"}},
+		{name: "schedule snapshots itself", attributes: attributes{Verb: "create", Group: "drover.dev", Resource: "etcdsnapshotschedules", Namespace: "any"}},
 		{name: "remove finished ones", allowed: true, attributes: attributes{Verb: "delete", Group: "drover.dev", Resource: "gitchanges", Namespace: "any"}},
 		{name: "ask Flux to fetch", allowed: true, attributes: attributes{Verb: "patch", Group: "source.toolkit.fluxcd.io", Resource: "gitrepositories", Namespace: "flux-system"}},
 		{name: "tell Flux what to fetch", allowed: true, attributes: attributes{Verb: "create", Group: "source.toolkit.fluxcd.io", Resource: "gitrepositories", Namespace: "flux-system"}},

@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +36,7 @@ func testEtcdDrill(t *testing.T, c *workload) {
 		t.Fatal(err)
 	}
 	d.checkRetention()
+	d.checkSchedule()
 	last := d.revision()
 	d.loseEtcd()
 	d.checkRejected()
@@ -110,6 +113,32 @@ func (d *drill) checkRetention() {
 	if lines := strings.Split(strings.TrimSpace(d.must("etcd", "snapshots", d.Name, "--from", at).stdout), "\n"); len(lines) != 2 {
 		d.t.Errorf("the registry has %q, want one snapshot", lines)
 	}
+}
+
+// checkSchedule lets the manager save a snapshot, as if its time had come.
+func (d *drill) checkSchedule() {
+	d.t.Helper()
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	dir, namespace := d.t.TempDir(), d.Object(d.t.Context()).Namespace
+	manifest := filepath.Join(dir, "schedule.yaml")
+	text := fmt.Sprintf("{apiVersion: drover.dev/v1alpha1, kind: EtcdSnapshotSchedule, metadata: {name: drill, namespace: %s}, spec: {clusterName: %s, schedule: '@daily', location: %s, recipients: [%s]}}\n",
+		namespace, d.Name, dir, identity.Recipient())
+	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	d.must("kubectl", "apply", "-f", manifest)
+	d.must("kubectl", "patch", "etcdsnapshotschedule", "drill", "-n", namespace, "--subresource=status", "--type=merge", "-p", `{"status":{"lastAttemptTime":"2026-01-01T00:00:00Z"}}`)
+	d.must("kubectl", "patch", "etcdsnapshotschedule", "drill", "-n", namespace, "--type=merge", "-p", `{"spec":{"keep":1}}`)
+	d.await("the manager saves a snapshot", func() bool {
+		return strings.Contains(d.must("kubectl", "get", "etcdsnapshotschedule", "drill", "-n", namespace, "-o", "jsonpath={.status.conditions[*].reason}").stdout, "Saved")
+	})
+	if lines := strings.Split(strings.TrimSpace(d.must("etcd", "snapshots", d.Name, "--from", dir).stdout), "\n"); len(lines) != 2 {
+		d.t.Errorf("the directory has %q, want one snapshot", lines)
+	}
+	d.must("kubectl", "delete", "-f", manifest)
 }
 
 // loseEtcd deletes the data of all members.

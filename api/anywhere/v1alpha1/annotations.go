@@ -53,6 +53,16 @@ const (
 	AdministeredAnnotation = "drover.dev/administered"
 )
 
+// Annotations of a Cluster that request new certificates: a time such as "2026-05-01T12:00:00Z".
+// Machines whose certificates were issued before are replaced one at a time. A request stays on the
+// Cluster after it is complete, so the same one can be in Git.
+const (
+	// RenewControlPlaneAnnotation is about the machines of the control plane.
+	RenewControlPlaneAnnotation = "clusters.drover.dev/renew-control-plane-certificates"
+	// RenewEtcdAnnotation is about the machines of external etcd.
+	RenewEtcdAnnotation = "clusters.drover.dev/renew-etcd-certificates"
+)
+
 // EncryptionSecret returns the name of the Secret in SystemNamespace that holds the keys with which
 // a cluster encrypts its Secrets.
 func EncryptionSecret(cluster string) string { return cluster + "-encryption" }

@@ -23,6 +23,9 @@ type ClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	ClusterCertificateInfo []ClusterCertificateInfo `json:"clusterCertificateInfo,omitempty"`
+	// certificatesRenewed contains the last requests for new certificates that are complete.
+	// +optional
+	CertificatesRenewed CertificatesRenewed `json:"certificatesRenewed,omitempty,omitzero"`
 	// reconciledGeneration is the last generation of the Cluster that was ready.
 	// +optional
 	ReconciledGeneration int64 `json:"reconciledGeneration,omitempty"`
@@ -52,6 +55,16 @@ type ClusterStatus struct {
 type ClusterCertificateInfo struct {
 	Machine       string `json:"machine"`
 	ExpiresInDays int    `json:"expiresInDays"`
+}
+
+// CertificatesRenewed contains times: all certificates were issued since.
+type CertificatesRenewed struct {
+	// controlPlane is about the machines of the control plane.
+	// +optional
+	ControlPlane *metav1.Time `json:"controlPlane,omitempty"`
+	// etcd is about the machines of external etcd.
+	// +optional
+	Etcd *metav1.Time `json:"etcd,omitempty"`
 }
 
 // EksdReleaseRef references a distribution of Kubernetes.

@@ -25,6 +25,9 @@ const (
 	// SecretsEncrypted means that all Secrets in etcd are encrypted with the current key of the
 	// cluster. Clusters without a key of their own don't have it.
 	SecretsEncrypted = "SecretsEncrypted"
+	// CertificatesCurrent means that all certificates were issued since the last request for new
+	// ones. Clusters without such a request don't have it.
+	CertificatesCurrent = "CertificatesCurrent"
 	// DroverUpToDate means that a management cluster runs the version in spec.droverVersion. Without
 	// one, it is absent. Ready does not depend on it.
 	DroverUpToDate = "DroverUpToDate"
@@ -77,6 +80,8 @@ const (
 	NamespaceTerminatingReason = "NamespaceTerminating"
 	// EncryptionKeyChangingReason: an encryption key is being introduced or replaced.
 	EncryptionKeyChangingReason = "EncryptionKeyChanging"
+	// CertificatesRenewingReason: machines are replaced because somebody requested new certificates.
+	CertificatesRenewingReason = "CertificatesRenewing"
 	// DroverUpgradeRequiredReason: somebody must run a command to upgrade or install Drover.
 	DroverUpgradeRequiredReason = "DroverUpgradeRequired"
 	// FailedReason: the Cluster can't be reconciled; see status.failureReason and
@@ -96,6 +101,8 @@ const (
 	InitializedReason = "Initialized"
 	// EncryptedReason: all Secrets are encrypted with the current key.
 	EncryptedReason = "Encrypted"
+	// RenewedReason: all certificates were issued since the last request.
+	RenewedReason = "Renewed"
 	// UpToDateReason: Drover has the version that the spec names.
 	UpToDateReason = "UpToDate"
 	// ConfiguredReason: the Pod network is installed.

@@ -1,6 +1,7 @@
 // Package v1alpha1 is the API group of Drover itself: an AuditRecord records who changed which
-// cluster, and when; a GitChange asks Drover to commit a change of a cluster's spec. The package
-// contains types only.
+// cluster, and when; a GitChange asks Drover to commit a change of a cluster's spec; an
+// EtcdSnapshotSchedule asks it to save snapshots of a cluster's etcd. The package contains types
+// only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=drover.dev

@@ -11,7 +11,7 @@ var GroupVersion = schema.GroupVersion{Group: "drover.dev", Version: "v1alpha1"}
 
 // AddToScheme registers all kinds.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &AuditRecord{}, &AuditRecordList{}, &GitChange{}, &GitChangeList{})
+	s.AddKnownTypes(GroupVersion, &AuditRecord{}, &AuditRecordList{}, &GitChange{}, &GitChangeList{}, &EtcdSnapshotSchedule{}, &EtcdSnapshotScheduleList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -14,7 +14,7 @@ func TestKindsAreRegistered(t *testing.T) {
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"AuditRecord", "AuditRecordList", "GitChange", "GitChangeList"} {
+	for _, kind := range []string{"AuditRecord", "AuditRecordList", "GitChange", "GitChangeList", "EtcdSnapshotSchedule", "EtcdSnapshotScheduleList"} {
 		if _, err := s.New(GroupVersion.WithKind(kind)); err != nil {
 			t.Error(err)
 		}

@@ -23,6 +23,12 @@ const (
 	// InitializedAnnotation is set once etcd has formed, never to be bootstrapped again. Unlike the
 	// status, it moves with the object to another management plane.
 	InitializedAnnotation = "etcdcluster.cluster.x-k8s.io/initialized"
+	// RenewMembersAnnotation is a time such as "2026-05-01T12:00:00Z": members whose certificates
+	// were issued before are replaced one at a time.
+	RenewMembersAnnotation = "etcdcluster.cluster.x-k8s.io/renew-members"
+	// RenewClientAnnotation is such a time for the certificate of API servers, of which new ones get
+	// a new one.
+	RenewClientAnnotation = "etcdcluster.cluster.x-k8s.io/renew-client"
 )
 
 // Annotations of a PacketMachine that runs a member.
@@ -96,6 +102,10 @@ type EtcdadmClusterStatus struct {
 	// +listMapKey=name
 	Members []MemberStatus `json:"members,omitempty"`
 
+	// certificates contains the last requests for new certificates that are complete.
+	// +optional
+	Certificates CertificatesStatus `json:"certificates,omitempty,omitzero"`
+
 	// observedGeneration is the generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -106,6 +116,17 @@ type EtcdadmClusterStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// CertificatesStatus contains times: all certificates were issued since.
+type CertificatesStatus struct {
+	// members is about those of members.
+	// +optional
+	Members *metav1.Time `json:"members,omitempty"`
+
+	// client is about that of API servers.
+	// +optional
+	Client *metav1.Time `json:"client,omitempty"`
 }
 
 // MemberStatus is the state of a member.

@@ -93,8 +93,9 @@ var ownAPIs = []ownAPI{{
 	group:     "drover.dev",
 	version:   "v1alpha1",
 	label:     "drover",
-	validated: []string{"gitchanges"},
+	validated: []string{"gitchanges", "etcdsnapshotschedules"},
 	defaults:  true,
+	mutated:   []string{"gitchanges"},
 	changes:   true,
 }}
 

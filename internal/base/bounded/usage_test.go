@@ -45,6 +45,7 @@ var trusted = map[string]string{
 	"internal/workload/etcd/forward.go":             "forwards connections to etcd, whose messages are bounded",
 	"internal/workload/etcd/open.go":                "bounds the messages of etcd",
 	"internal/workload/etcd/storage/registry.go":    "asks the registry that the caller names",
+	"internal/workload/etcd/storage/s3.go":          "uses a transport with limits",
 	"internal/cli/manager/manager.go":               "connects to the cluster that it runs in",
 	"internal/cli/plane/signers.go":                 "reads a file of the caller",
 	"cmd/cni/main.go":                               "connects to the cluster that it runs on",
@@ -67,6 +68,8 @@ var forbidden = map[string][]string{
 	"google.golang.org/grpc":               {"NewClient", "Dial", "DialContext"},
 	"go.etcd.io/etcd/client/v3":            {"New", "NewFromURL", "NewFromURLs"},
 	"oras.land/oras-go/v2/registry/remote": {"*"},
+
+	"github.com/minio/minio-go/v7": {"New", "NewCore"},
 
 	"github.com/google/go-containerregistry/pkg/crane": {"*"},
 	"github.com/google/go-containerregistry/pkg/v1/remote": {
@@ -165,12 +168,13 @@ func isForbidden(from, name string) bool {
 	return slices.Contains(forbidden[from], name) || slices.Contains(forbidden[from], "*")
 }
 
-// nameOf returns the name of a package, which is the end of its path without a version.
+// nameOf returns the name of a package, which is the end of its path unless that is a version.
 func nameOf(from string) string {
-	if base := path.Base(from); base != "v3" {
-		return base
+	base := path.Base(from)
+	if name, ok := map[string]string{"v3": "clientv3", "v7": "minio"}[base]; ok {
+		return name
 	}
-	return "clientv3"
+	return base
 }
 
 func TestBypassesAreFound(t *testing.T) {
@@ -187,6 +191,7 @@ func TestBypassesAreFound(t *testing.T) {
 		`import "github.com/google/go-containerregistry/pkg/v1/remote"; var o = remote.WithUserAgent("")`:   0,
 		`import "k8s.io/client-go/tools/portforward"; var d, _ = portforward.NewSPDYOverWebsocketDialer()`:  1,
 		`import etcd "go.etcd.io/etcd/client/v3"; func f() { etcd.New(etcd.Config{}) }`:                     1,
+		`import "github.com/minio/minio-go/v7"; var c, _ = minio.New("", nil)`:                              1,
 		`import "example.com/http"; var c http.Client`:                                                      0,
 		`import "k8s.io/client-go/rest"; func f() *rest.Config { return &rest.Config{} }`:                   1,
 		`import "k8s.io/client-go/rest"; func f(c *rest.Config) *rest.Config { return rest.CopyConfig(c) }`: 0,

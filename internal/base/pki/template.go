@@ -29,6 +29,11 @@ func Template(subject pkix.Name, hosts []string, now time.Time, life time.Durati
 	return template
 }
 
+// IssuedBefore reports whether a certificate from a Template was issued before a time.
+func IssuedBefore(cert *x509.Certificate, at time.Time) bool {
+	return cert.NotBefore.Add(skew).Before(at.Truncate(time.Second)) // Certificates contain no fractions.
+}
+
 // Covers reports whether a certificate is valid for all hosts.
 func Covers(cert *x509.Certificate, hosts []string) bool {
 	for _, host := range hosts {

@@ -39,6 +39,8 @@ type change struct {
 	noTimeouts   bool
 	skip         []string
 	image        string
+	// component is what --component names.
+	component string
 	// undo is set by --cleanup.
 	undo bool
 	// yes is set by --yes.
@@ -139,6 +141,9 @@ func (c *change) retryCommand() string {
 	}
 	if c.kubeconfig != "" {
 		words = append(words, "--kubeconfig", c.kubeconfig)
+	}
+	if c.component != "" {
+		words = append(words, "--component", c.component)
 	}
 	if c.undo {
 		words = append(words, "--cleanup")

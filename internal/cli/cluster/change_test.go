@@ -427,3 +427,23 @@ func TestSpecDecidesTheRoleOfACluster(t *testing.T) {
 		}
 	}
 }
+
+// TestConfigurationOfAnotherToolNamesTheCluster renews certificates with a file that says how to
+// reach machines by SSH.
+func TestConfigurationOfAnotherToolNamesTheCluster(t *testing.T) {
+	w := newWorld(t)
+	spec := w.spec("one")
+	w.manage("one")
+	w.ok("create", "cluster", "-f", spec)
+	file := filepath.Join(t.TempDir(), "renew.yaml")
+	w.must(os.WriteFile(file, []byte("clusterName: one\nos: ubuntu\ncontrolPlane: {nodes: [192.0.2.1]}\n"), 0o600))
+	got := w.ok("renew", "certificates", "-f", file, "-c", "control-plane", "--dry-run")
+	if !strings.Contains(got.out, lifecycle.RenewControlPlaneCerts) || strings.Contains(got.out, lifecycle.RenewEtcdCertificates) || !strings.Contains(got.err, "only clusterName") {
+		t.Errorf("got output:\n%s%s", got.out, got.err)
+	}
+	for _, c := range []string{"worker", "Etcd"} {
+		if got := w.run(t.Context(), "renew", "certificates", "-f", file, "-c", c); got.code == 0 || !strings.Contains(got.err, "unknown component") {
+			t.Errorf("component %q: got output:\n%s", c, got.err)
+		}
+	}
+}

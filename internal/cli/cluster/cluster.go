@@ -1,6 +1,7 @@
-// Package cluster has the commands about clusters: create, upgrade, delete, promote and adopt with
-// their phases, get, describe, why, events, generate, upgrade plan and validate. They parse flags
-// and print results; the work is done by packages lifecycle and inspect. Start with AddCommands.
+// Package cluster has the commands about clusters: create, upgrade, delete, renew, promote and
+// adopt with their phases, get, describe, why, events, generate, upgrade plan and validate. They
+// parse flags and print results; the work is done by packages lifecycle and inspect. Start with
+// AddCommands.
 package cluster
 
 import (
@@ -25,6 +26,7 @@ func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 		"why":      {newWhy(io)},
 		"events":   {newEvents(io)},
 		"generate": {newGenerate(io)},
+		"renew":    {newRenew(io)},
 		"promote":  {newPromote(io)},
 		"adopt":    {newAdopt(io)},
 	} {

@@ -17,10 +17,17 @@ import (
 	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
+// bundleVariable names a file with certificates that other tools trust, too.
+const bundleVariable = "AWS_CA_BUNDLE"
+
 // openStorage opens the snapshots of a cluster at a location.
 func openStorage(location string, cluster client.ObjectKey) (storage.Storage, error) {
-	access, err := registryAccess(location)
-	if err != nil {
+	access := storage.Access{}
+	var err error
+	if access.Registry, err = registryAccess(location); err != nil {
+		return nil, err
+	}
+	if access.S3, err = s3Access(location); err != nil {
 		return nil, err
 	}
 	return storage.Open(location, storage.Cluster{Namespace: cluster.Namespace, Name: cluster.Name}, access)
@@ -60,4 +67,21 @@ func registryAccess(location string) (storage.RegistryAccess, error) {
 func serves(r plane.Registry, host string) bool {
 	base, err := url.Parse(r.URL)
 	return err == nil && host == base.Host || host == r.Address && host != ""
+}
+
+// s3Access returns the settings of an S3 endpoint from the environment.
+func s3Access(location string) (storage.S3Access, error) {
+	if !strings.HasPrefix(location, "s3://") {
+		return storage.S3Access{}, nil
+	}
+	access := storage.NewS3Access(os.Getenv)
+	file := os.Getenv(bundleVariable)
+	if file == "" {
+		return access, nil
+	}
+	var err error
+	if access.CA, err = os.ReadFile(file); err != nil {
+		return access, fmt.Errorf("reading $%s: %w", bundleVariable, err)
+	}
+	return access, nil
 }

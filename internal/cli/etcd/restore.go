@@ -57,7 +57,7 @@ LOCATION is ` + locations,
 		ValidArgsFunction: o.complete,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), io, args[0]) },
 	}
-	cmd.Flags().StringVar(&o.from, "from", "", "`location` of the snapshots: a directory or oci://REGISTRY/REPOSITORY")
+	cmd.Flags().StringVar(&o.from, "from", "", "`location` of the snapshots: a directory, oci://REGISTRY/REPOSITORY or s3://BUCKET/PREFIX")
 	_ = cmd.MarkFlagRequired("from")
 	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "`name` of the snapshot, from \"drover etcd snapshots\" (default: the newest)")
 	cmd.Flags().StringSliceVar(&o.without, "without", nil, "control plane or etcd `machine` that is lost; repeatable")

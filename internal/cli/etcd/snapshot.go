@@ -17,10 +17,12 @@ import (
 )
 
 // locations is the help about where snapshots are.
-const locations = `a directory, or oci:// with a registry and a repository. Snapshots are in
-LOCATION/NAMESPACE/NAME, named by their time in UTC. The password of the embedded
-plane's registry is found automatically; for others, run "docker login" or write
-~/.docker/config.json.`
+const locations = `a directory, oci:// with a registry and a repository, or s3:// with a bucket and a
+prefix. Snapshots are in LOCATION/NAMESPACE/NAME, named by their time in UTC. The
+password of the embedded plane's registry is found automatically; for others, run
+"docker login" or write ~/.docker/config.json. For S3, set $AWS_ACCESS_KEY_ID,
+$AWS_SECRET_ACCESS_KEY and, for another endpoint than Amazon's, $AWS_ENDPOINT_URL_S3.
+$AWS_REGION and $AWS_CA_BUNDLE are optional.`
 
 type snapshotOptions struct {
 	*options
@@ -45,12 +47,13 @@ LOCATION is ` + locations + `
 The passphrase is read from --passphrase-file, $DROVER_PASSPHRASE or the terminal.`,
 		Example: `  drover etcd snapshot dev --to /backup
   drover etcd snapshot dev --to /backup --keep 7 --recipient age1…
-  drover etcd snapshot dev --to oci://registry.example.com/snapshots`,
+  drover etcd snapshot dev --to oci://registry.example.com/snapshots
+  AWS_ENDPOINT_URL_S3=https://s3.example.com drover etcd snapshot dev --to s3://snapshots`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.complete,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), io, args[0]) },
 	}
-	cmd.Flags().StringVar(&o.to, "to", "", "`location` to save to: a directory or oci://REGISTRY/REPOSITORY")
+	cmd.Flags().StringVar(&o.to, "to", "", "`location` to save to: a directory, oci://REGISTRY/REPOSITORY or s3://BUCKET/PREFIX")
 	cmd.Flags().IntVar(&o.keep, "keep", 0, "`number` of snapshots to keep, older ones are deleted (default: all)")
 	_ = cmd.MarkFlagRequired("to")
 	o.keys.AddEncryption(cmd)

@@ -29,6 +29,8 @@ func help(word string) (short, long string) {
 		return "Explain why a cluster is not ready", "Explain why a cluster is not ready, down to the cause that everything else waits for."
 	case "events":
 		return "Show the timeline of a cluster", "Show the timeline of a cluster."
+	case "renew":
+		return "Renew certificates of clusters", "Renew the certificates of clusters. The clusters stay available."
 	case "promote":
 		return "Turn workload clusters into management clusters", "Turn workload clusters into management clusters. No machine is replaced."
 	case "adopt":

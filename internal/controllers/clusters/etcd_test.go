@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -23,8 +27,8 @@ import (
 const apart = "apart"
 
 // TestClusterWithExternalEtcd follows a cluster with external etcd: its control plane starts when
-// etcd is healthy, an upgrade replaces etcd first and keeps its endpoints, growth adds endpoints,
-// and a deletion leaves nothing.
+// etcd is healthy, an upgrade replaces etcd first and keeps its endpoints, certificates are renewed
+// on request and before they expire, growth adds endpoints, and a deletion leaves nothing.
 func TestClusterWithExternalEtcd(t *testing.T) {
 	w := newWorld(t, managertest.Checked)
 	t.Chdir(t.TempDir())
@@ -47,6 +51,17 @@ func TestClusterWithExternalEtcd(t *testing.T) {
 			t.Errorf("machine %q of etcd was not upgraded", name)
 		}
 	}
+
+	w.until("the control plane knows that etcd is healthy", func() error {
+		k := &controlplanev1.KubeadmControlPlane{}
+		w.must(w.Get(w.Context(), client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: apart}, k))
+		if !meta.IsStatusConditionTrue(k.Status.Conditions, controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition) {
+			return fmt.Errorf("conditions: %+v", k.Status.Conditions)
+		}
+		return nil
+	})
+	w.renewCertificates(endpoints)
+	w.letCertificatesExpire()
 
 	w.change(apart, func(c *anywherev1.Cluster) { c.Spec.ExternalEtcdConfiguration.Count = 3 })
 	w.ready(apart, "1/1", "1/1")
@@ -104,4 +119,72 @@ func (w *world) etcdMachines() map[string]bool {
 		out[m.Name] = true
 	}
 	return out
+}
+
+// renewCertificates runs the command as a user without access to machines or Secrets.
+func (w *world) renewCertificates(endpoints []string) {
+	w.Helper()
+	members, planes, client := w.etcdMachines(), w.controlPlaneMachines(), w.clientCertificate()
+	w.drover("renew", "certificates", apart, "-n", w.ns)
+	for name := range w.etcdMachines() {
+		if members[name] {
+			w.Errorf("machine %q of etcd has its old certificate", name)
+		}
+	}
+	for name := range w.controlPlaneMachines() {
+		if planes[name] {
+			w.Errorf("control plane machine %q has its old certificate", name)
+		}
+	}
+	if w.clientCertificate() == client {
+		w.Error("API servers connect to etcd with the old certificate")
+	}
+	if diff := cmp.Diff(endpoints, w.externalEndpoints(1)); diff != "" {
+		w.Errorf("the renewal has changed the endpoints (-before +after):\n%s", diff)
+	}
+	if !meta.IsStatusConditionTrue(w.cluster(apart).Status.Conditions, anywherev1.CertificatesCurrent) {
+		w.Errorf("conditions: %+v", w.cluster(apart).Status.Conditions)
+	}
+}
+
+// letCertificatesExpire makes the certificates of the control plane machine expire soon, and waits
+// until it is replaced.
+func (w *world) letCertificatesExpire() {
+	w.Helper()
+	old := w.controlPlaneMachines()
+	for name := range old {
+		config := &bootstrapv1.KubeadmConfig{}
+		config.Namespace, config.Name = anywherev1.SystemNamespace, name
+		soon := time.Now().Add(30 * 24 * time.Hour).UTC().Format(time.RFC3339)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, clusterv1.MachineCertificatesExpiryDateAnnotation, soon)
+		w.must(w.Patch(w.Context(), config, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	w.until("a machine with old certificates is replaced", func() error {
+		for name := range w.controlPlaneMachines() {
+			if old[name] {
+				return fmt.Errorf("machine %q is still there", name)
+			}
+		}
+		return nil
+	})
+	w.ready(apart, "1/1", "1/1")
+}
+
+func (w *world) controlPlaneMachines() map[string]bool {
+	w.Helper()
+	list := &clusterv1.MachineList{}
+	w.must(w.List(w.Context(), list, client.InNamespace(anywherev1.SystemNamespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: apart}, client.HasLabels{clusterv1.MachineControlPlaneLabel}))
+	out := map[string]bool{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = true
+	}
+	return out
+}
+
+func (w *world) clientCertificate() string {
+	w.Helper()
+	secret := &corev1.Secret{}
+	w.must(w.Get(w.Context(), client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: apart + "-apiserver-etcd-client"}, secret))
+	return string(secret.Data[corev1.TLSCertKey])
 }

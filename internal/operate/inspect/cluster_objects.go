@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -166,6 +167,9 @@ func device(m *infrav1.PacketMachine) *Node {
 	if m.Status.InstanceStatus != nil {
 		n.Detail = string(*m.Status.InstanceStatus)
 	}
+	if at, err := time.Parse(time.RFC3339, m.Annotations[etcdv1.ExpiresAnnotation]); err == nil {
+		n.Detail += ", certificates are renewed on " + at.UTC().Format(time.DateOnly)
+	}
 	return n
 }
 
@@ -181,6 +185,9 @@ func (o *Objects) machines(owner *Node, belongs func(*clusterv1.Machine) bool) {
 func (o *Objects) machine(m *clusterv1.Machine) *Node {
 	n := node(kindMachine, m, m.Status.Conditions)
 	n.Detail = m.Status.Phase
+	if expiry := m.Status.CertificatesExpiryDate; !expiry.IsZero() {
+		n.Detail += ", certificates expire on " + expiry.UTC().Format(time.DateOnly)
+	}
 	for i := range o.Bootstraps.Items {
 		if item := &o.Bootstraps.Items[i]; item.Name == m.Spec.Bootstrap.ConfigRef.Name {
 			n.add(node(kindBootstrap, item, item.Status.Conditions), clusterv1.BootstrapConfigReadyCondition)

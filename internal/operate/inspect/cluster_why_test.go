@@ -96,12 +96,25 @@ func TestTreeShowsExternalEtcdWithItsMachines(t *testing.T) {
 	for _, name := range []string{"one-etcd-0", "other"} {
 		m := infrav1.PacketMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		m.Labels = map[string]string{etcdv1.MemberLabel: strings.TrimSuffix(name, "-0")}
+		m.Annotations = map[string]string{etcdv1.ExpiresAnnotation: "2027-01-02T03:04:05Z"}
+		m.Status.InstanceStatus = ptr.To(infrav1.InstanceActive)
 		o.Devices.Items = append(o.Devices.Items, m)
 	}
 	var got []string
 	Tree(c, o).Walk(func(n *Node, _ int) { got = append(got, n.Kind+" "+n.Name+" "+n.Detail) })
-	if diff := cmp.Diff([]string{"Cluster one Kubernetes ", "EtcdadmCluster one-etcd 2/3 members", "PacketMachine one-etcd-0 "}, got); diff != "" {
+	if diff := cmp.Diff([]string{"Cluster one Kubernetes ", "EtcdadmCluster one-etcd 2/3 members", "PacketMachine one-etcd-0 active, certificates are renewed on 2027-01-02"}, got); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
+	}
+}
+
+func TestTreeShowsWhenCertificatesExpire(t *testing.T) {
+	m := &clusterv1.Machine{Status: clusterv1.MachineStatus{Phase: "Running"}}
+	if got := (&Objects{}).machine(m).Detail; got != "Running" {
+		t.Errorf("a worker is %q", got)
+	}
+	m.Status.CertificatesExpiryDate = metav1.NewTime(time.Date(2027, 5, 1, 12, 0, 0, 0, time.UTC))
+	if got := (&Objects{}).machine(m).Detail; got != "Running, certificates expire on 2027-05-01" {
+		t.Errorf("a control plane machine is %q", got)
 	}
 }
 

@@ -25,6 +25,8 @@ type Planner interface {
 	Ready(context.Context) (bool, error)
 	// Rotate plans a new key for the encryption of Secrets.
 	Rotate() (*phase.Plan, error)
+	// Renew plans new certificates for components.
+	Renew(components []Component) (*phase.Plan, error)
 	// Differences returns the fields that an upgrade would change. It changes nothing.
 	Differences(context.Context) ([]Difference, error)
 	// Versions returns the versions of Kubernetes and Drover before and after an upgrade.
@@ -68,6 +70,8 @@ const (
 	DeleteWorkloadCluster        = "DeleteWorkloadCluster"
 	CleanupGitRepo               = "CleanupGitRepo"
 	RotateEncryptionKey          = "RotateEncryptionKey"
+	RenewEtcdCertificates        = "RenewEtcdCertificates"
+	RenewControlPlaneCerts       = "RenewControlPlaneCertificates"
 )
 
 // Summaries of phases that more than one plan has.

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,40 +46,60 @@ func (w *Workload) Rotate() (*phase.Plan, error) {
 // Rotate plans the replacement of the key with which a management cluster encrypts its Secrets.
 // Like an upgrade, it replaces the machines of the cluster from a bootstrap plane.
 func (m *Management) Rotate() (*phase.Plan, error) {
-	return m.rotation(m.Config.Cluster.Name, []phase.Phase{
-		{Name: SetupAndValidate, Summary: "Run preflight checks", Repeat: true, Run: m.setupRotate},
+	return m.rotation(m.Config.Cluster.Name, m.replacingMachines((*Workload).setupRotate, phase.Phase{
+		Name: RotateEncryptionKey, Summary: summaryRotate, Run: m.fromBootstrap((*Workload).rotate), Changes: rotateChanges(),
+	})), nil
+}
+
+// action is what a phase does to a cluster, wherever its objects are.
+type action func(*Workload, context.Context, *phase.Progress) error
+
+// of returns a phase that does it to a cluster.
+func (a action) of(w *Workload) func(context.Context, *phase.Progress) error {
+	return func(ctx context.Context, p *phase.Progress) error { return a(w, ctx, p) }
+}
+
+// replacingMachines returns the phases around those that replace machines of the cluster from a
+// bootstrap plane without changing its spec.
+func (m *Management) replacingMachines(setup action, replace ...phase.Phase) []phase.Phase {
+	return slices.Concat([]phase.Phase{
+		{Name: SetupAndValidate, Summary: "Run preflight checks", Repeat: true, Run: m.fromHome(setup)},
 		{Name: PauseEksAAndFluxReconcile, Summary: summaryPauseOthers, Run: m.pauseOthers, Changes: []string{pausesOthers}},
 		{Name: CreateBootstrapCluster, Summary: summaryBootstrap, Run: m.startBootstrap, Changes: m.startsBootstrap()},
 		{Name: InstallCAPI, Summary: summaryBootstrapReady, Run: m.startBootstrap},
 		{Name: MoveManagementToBootstrap, Summary: summaryMoveToBootstrap, Run: m.moveToBootstrap, Changes: []string{movesToBootstrap}},
-		{Name: RotateEncryptionKey, Summary: summaryRotate, Run: m.rotate, Changes: rotateChanges()},
+	}, replace, []phase.Phase{
 		{Name: MoveManagementToWorkload, Summary: summaryMoveBack, Run: m.moveToItself, Changes: []string{upgradesDrover, movesBack}},
 		{Name: UpdateClusterAndGitResources, Summary: "Wait for the cluster", Run: m.awaitItself},
 		{Name: ResumeFluxReconcile, Summary: summaryResumeOthers, Run: m.resumeOthers, Changes: []string{resumesOthers}},
 		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
-	}), nil
+	})
 }
 
-// setupRotate checks the cluster where its objects are. After an interruption that may be the
-// bootstrap plane.
-func (m *Management) setupRotate(ctx context.Context, p *phase.Progress) error {
-	w, live, err := m.home(ctx, p)
-	if err != nil {
-		return err
+// fromHome returns a phase that runs where the cluster's objects are. After an interruption that
+// may be the bootstrap plane.
+func (m *Management) fromHome(run action) func(context.Context, *phase.Progress) error {
+	return func(ctx context.Context, p *phase.Progress) error {
+		w, live, err := m.home(ctx, p)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			return fmt.Errorf("cluster %q not found, neither on itself nor on a bootstrap plane", m.Config.Cluster.Name)
+		}
+		return run(w, ctx, p)
 	}
-	if live == nil {
-		return fmt.Errorf("cluster %q not found, neither on itself nor on a bootstrap plane", m.Config.Cluster.Name)
-	}
-	return w.setupRotate(ctx, p)
 }
 
-// rotate rotates the key from the bootstrap plane.
-func (m *Management) rotate(ctx context.Context, p *phase.Progress) error {
-	w, err := m.prepareBootstrap(ctx, p)
-	if err != nil {
-		return err
+// fromBootstrap returns a phase that runs on the bootstrap plane.
+func (m *Management) fromBootstrap(run action) func(context.Context, *phase.Progress) error {
+	return func(ctx context.Context, p *phase.Progress) error {
+		w, err := m.prepareBootstrap(ctx, p)
+		if err != nil {
+			return err
+		}
+		return run(w, ctx, p)
 	}
-	return w.rotate(ctx, p)
 }
 
 // awaitItself waits until the cluster, which manages itself again, is ready.

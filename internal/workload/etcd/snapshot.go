@@ -86,6 +86,9 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 		if _, err := out.Write(message.Blob); err != nil {
 			return check.size, err
 		}
+		if check.size > s.Size {
+			break
+		}
 	}
 	if check.size != s.Size {
 		return check.size, fmt.Errorf("%w: received %d of %d bytes", ErrDamagedSnapshot, check.size, s.Size)

@@ -78,6 +78,9 @@ func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster
 	if err := Reserved(ctx, r.users, c); err != nil {
 		return nil, err
 	}
+	if err := r.renewable(nil, c); err != nil {
+		return nil, err
+	}
 	if !c.IsPaused() && c.IsSelfManaged() && !c.IsManagedByCLI() {
 		return nil, rejection("creating new cluster on existing cluster is not supported for self managed clusters")
 	}
@@ -109,6 +112,9 @@ func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster
 // ValidateUpdate checks an updated object.
 func (r *clusterRules) ValidateUpdate(ctx context.Context, was, is *anywherev1.Cluster) (admission.Warnings, error) {
 	if err := r.keepsFinalizer(ctx, was, is); err != nil {
+		return nil, err
+	}
+	if err := r.renewable(was, is); err != nil {
 		return nil, err
 	}
 	if !is.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(was.Spec, is.Spec) {

@@ -51,6 +51,7 @@ func (b *builder) controlPlane() error {
 	out.Spec.MachineTemplate.ObjectMeta.Labels = b.labels(propagated)
 	out.Spec.MachineTemplate.Spec.InfrastructureRef = reference(infrav1.GroupVersion.Group, "PacketMachineTemplate", template)
 	out.Spec.MachineTemplate.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](nodeDeletionTimeout)
+	out.Spec.Rollout = b.rolloutOfCertificates()
 	if r := wanted.UpgradeRolloutStrategy; r != nil && r.RollingUpdate != nil {
 		out.Spec.Rollout.Strategy = controlplanev1.KubeadmControlPlaneRolloutStrategy{
 			Type:          controlplanev1.RollingUpdateStrategyType,

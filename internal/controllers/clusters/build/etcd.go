@@ -52,6 +52,7 @@ func (b *builder) etcd() error {
 		EtcdadmConfigSpec: etcdConfig(m.config),
 	}
 	out.Spec.EtcdadmConfigSpec.Version = b.version
+	b.renewEtcd(out)
 	b.set.Etcd = out
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/atrest"
@@ -117,13 +116,7 @@ func (s *scope) rolledOut(version string) bool {
 	if k == nil || k.Spec.Version != version || controlPlaneReady(facts{cluster: s.cluster, controlPlane: k, etcd: s.live.etcd}).status != metav1.ConditionTrue {
 		return false
 	}
-	count := 0
-	for _, m := range s.live.machines {
-		if _, ok := m.Labels[clusterv1.MachineControlPlaneLabel]; ok {
-			count++
-		}
-	}
-	return count == int(ptr.Deref(k.Spec.Replicas, 1))
+	return len(facts{machines: s.live.machines}.controlPlaneMachines()) == int(ptr.Deref(k.Spec.Replicas, 1))
 }
 
 // advanceEncryption computes the next state from the live Secret and stores it. A concurrent change

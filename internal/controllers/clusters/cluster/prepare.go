@@ -30,6 +30,7 @@ func (c *Controller) gather(ctx context.Context, s *scope) error {
 		return err
 	}
 	spec.Default(config)
+	s.postponeRenewals(config.Cluster, c.Clock.Now())
 	if wrong := spec.Validate(config); len(wrong) > 0 {
 		return fail(anywherev1.ClusterInvalidReason, "%s", wrong.Error())
 	}

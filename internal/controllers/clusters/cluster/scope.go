@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,8 @@ type scope struct {
 	encryption *encryption.State
 	// encryptionProblem is why Secrets can't be encrypted with a new key, or "".
 	encryptionProblem string
+	// next is when to reconcile again without an event; 0 means never.
+	next time.Duration
 	// released means that the finalizer was removed, so that no status is written.
 	released bool
 }
@@ -87,7 +90,7 @@ func (c *Controller) close(ctx context.Context, s *scope, outcome error) (ctrl.R
 	}
 	s.cluster.Status = status(s.facts(outcome, c.Clock.Now()))
 	before := s.visit.Before()
-	result, err := s.visit.Close(ctx, outcome, 0)
+	result, err := s.visit.Close(ctx, outcome, s.next)
 	if s.visit.Before() != before { // It was written.
 		c.eventStatus(before, s.cluster)
 		c.Figures.Report(ctx, s.cluster, c.journal.Ended(before, s.cluster)...)

@@ -114,7 +114,7 @@ func status(f facts) anywherev1.ClusterStatus {
 		out.FailureReason, out.FailureMessage = ptr.To(f.failure.reason), ptr.To(text.Truncate(f.failure.message))
 	}
 	out.Version, out.ControlPlane, out.Workers = versionOf(f), controlPlaneCount(f), workersCount(f)
-	out.ClusterCertificateInfo = certificates(f)
+	out.ClusterCertificateInfo, out.CertificatesRenewed = certificates(f), renewed(f)
 	var verdicts []kindVerdict
 	if f.hasExternalEtcd() {
 		verdicts = append(verdicts, kindVerdict{anywherev1.EtcdReady, etcdReady(f)})
@@ -136,6 +136,7 @@ func status(f facts) anywherev1.ClusterStatus {
 		}
 	}
 	setReservation(&out, f)
+	setRenewal(&out, f)
 	setPackages(&out, f)
 	setDrover(&out, f)
 	set(&out, f, anywherev1.Ready, overall(f, ready))
@@ -334,8 +335,8 @@ func secretsEncrypted(f facts) verdict {
 // certificates returns the days until the certificates of control plane machines expire.
 func certificates(f facts) []anywherev1.ClusterCertificateInfo {
 	var out []anywherev1.ClusterCertificateInfo
-	for _, m := range f.machines {
-		if _, ok := m.Labels[clusterv1.MachineControlPlaneLabel]; !ok || m.Status.CertificatesExpiryDate.IsZero() {
+	for _, m := range f.controlPlaneMachines() {
+		if m.Status.CertificatesExpiryDate.IsZero() {
 			continue
 		}
 		left := m.Status.CertificatesExpiryDate.Sub(f.now)

@@ -46,14 +46,20 @@ func (c *Controller) ensureCertificates(ctx context.Context, s *scope) error {
 	}); err != nil {
 		return err
 	}
-	if err := c.ensureSecret(ctx, s, clientSuffix, func() (map[string][]byte, error) {
-		pair, err := s.issue(pkix.Name{CommonName: s.cluster.Name + "-kube-apiserver-etcd-client", Organization: []string{"system:masters"}}, nil, authorityLife)
-		return map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key}, err
-	}); err != nil {
+	if err := c.ensureSecret(ctx, s, clientSuffix, s.issueClient); err != nil {
+		return err
+	}
+	if err := c.renewClient(ctx, s); err != nil {
 		return err
 	}
 	s.certificates = true
 	return nil
+}
+
+// issueClient issues the certificate of API servers.
+func (s *scope) issueClient() (map[string][]byte, error) {
+	pair, err := s.issue(pkix.Name{CommonName: s.cluster.Name + "-kube-apiserver-etcd-client", Organization: []string{"system:masters"}}, nil, authorityLife)
+	return map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key}, err
 }
 
 func (c *Controller) ensureAuthority(ctx context.Context, s *scope) error {

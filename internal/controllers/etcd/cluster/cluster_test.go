@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -222,4 +223,59 @@ func (w *world) checkSecrets(t *testing.T) {
 			t.Errorf("the userdata of machine %q contains the key of the CA", m.Name)
 		}
 	}
+}
+
+// TestCertificatesOfExternalEtcdAreRenewed renews them on request, and before they expire.
+func TestCertificatesOfExternalEtcdAreRenewed(t *testing.T) {
+	w := newWorld(t, 1)
+	w.renew(t, w.settle(t, w.ready(t)))
+	w.expire(t)
+}
+
+// renew requests new certificates for members and API servers, and checks that all are replaced and
+// that endpoints and CA stay.
+func (w *world) renew(t *testing.T, e *etcdv1.EtcdadmCluster) {
+	t.Helper()
+	before, client, ca := w.list(t), w.secret(t, "c-apiserver-etcd-client"), w.secret(t, "c-managed-etcd")
+	since := metav1.NewTime(time.Now().Truncate(time.Second).Add(time.Second))
+	e.Annotations[etcdv1.RenewMembersAnnotation], e.Annotations[etcdv1.RenewClientAnnotation] = since.UTC().Format(time.RFC3339), since.UTC().Format(time.RFC3339)
+	w.must(t, w.Update(t.Context(), e))
+	time.Sleep(time.Until(since.Time)) // Certificates contain seconds.
+	after := w.settle(t, func(e *etcdv1.EtcdadmCluster) error {
+		if s := e.Status.Certificates; s.Members == nil || !s.Members.Equal(&since) || s.Client == nil || !s.Client.Equal(&since) {
+			return fmt.Errorf("renewed: %+v", s)
+		}
+		return w.ready(t, before...)(e)
+	})
+	if after.Status.Endpoints != e.Status.Endpoints {
+		t.Errorf("endpoints were %q and are %q", e.Status.Endpoints, after.Status.Endpoints)
+	}
+	if now := w.secret(t, "c-apiserver-etcd-client"); bytes.Equal(now.Data[corev1.TLSCertKey], client.Data[corev1.TLSCertKey]) || now.UID != client.UID {
+		t.Error("API servers have no new certificate")
+	}
+	if now := w.secret(t, "c-managed-etcd"); now.ResourceVersion != ca.ResourceVersion {
+		t.Error("the CA has changed")
+	}
+	again := w.secret(t, "c-apiserver-etcd-client")
+	w.reconcile(t, w.etcds, "c")
+	if now := w.secret(t, "c-apiserver-etcd-client"); now.ResourceVersion != again.ResourceVersion {
+		t.Error("another reconcile renewed the certificate of API servers again")
+	}
+}
+
+// expire lets two thirds of the lifetime of one certificate pass.
+func (w *world) expire(t *testing.T) {
+	t.Helper()
+	old := w.list(t)[0]
+	before := old.DeepCopy()
+	old.Annotations[etcdv1.ExpiresAnnotation] = time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
+	w.must(t, w.Patch(t.Context(), &old, ctrlclient.MergeFrom(before)))
+	w.settle(t, w.ready(t, old))
+}
+
+func (w *world) secret(t *testing.T, name string) *corev1.Secret {
+	t.Helper()
+	out := &corev1.Secret{}
+	w.must(t, w.Get(t.Context(), ctrlclient.ObjectKey{Namespace: w.namespace, Name: name}, out))
+	return out
 }

@@ -8,8 +8,8 @@
 // The key of etcd's CA never leaves the management plane.
 //
 // Etcd can't be watched from here, so its health is read twice a minute, and more often while
-// something changes. The package never changes the Cluster or its control plane. Start with
-// Reconcile; status.go computes all conditions.
+// something changes. The package never changes the Cluster, nor its control plane except for
+// the condition about external etcd. Start with Reconcile; status.go computes all conditions.
 package cluster
 
 import (

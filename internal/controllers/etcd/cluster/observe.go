@@ -142,7 +142,7 @@ func (s *scope) observeMachine(m *infrav1.PacketMachine) plan.Machine {
 		Active:   deviceOf(m) != "" && ptr.Deref(m.Status.InstanceStatus, "") == infrav1.InstanceActive,
 		Deleting: !m.DeletionTimestamp.IsZero(),
 		Failed:   m.Status.FailureReason != nil,
-		Outdated: m.Annotations[etcdv1.ConfigAnnotation] != s.config || s.due(m),
+		Outdated: m.Annotations[etcdv1.ConfigAnnotation] != s.config || s.due(m) || s.precedesRenewal(m),
 	}
 }
 

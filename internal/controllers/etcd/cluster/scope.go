@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -50,6 +52,9 @@ type facts struct {
 	endpoints []string
 	// certificates means that they exist.
 	certificates bool
+	// clientRenewed is since when the certificate of API servers was issued, if somebody requested
+	// a time.
+	clientRenewed *time.Time
 	// world is what is known of etcd, nil if it was not observed.
 	world *plan.World
 	// action is what was decided.
@@ -136,6 +141,9 @@ func (s *scope) close(ctx context.Context, err error) (ctrl.Result, error) {
 	s.wait = reconcile.AsWait(err)
 	if (err == nil || s.wait != nil) && !s.Released(etcdv1.Finalizer) {
 		s.report()
+		if told := s.controller.tellControlPlane(ctx, s); told != nil {
+			err = errors.Join(err, told)
+		}
 	}
 	next := changeInterval
 	if s.action.Kind == plan.Done {

@@ -40,6 +40,7 @@ func (s *scope) report() {
 	e.Status.CreationComplete = e.Status.CreationComplete || healthy
 	s.reportEndpoints()
 	setUpgrading(e, *s.world)
+	s.reportRenewals()
 }
 
 // settled reports whether all slots have a healthy member, whatever is being replaced.

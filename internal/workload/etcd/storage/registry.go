@@ -36,14 +36,15 @@ type RegistryAccess struct {
 type registry struct {
 	repository name.Repository
 	access     RegistryAccess
+	temporary  string
 }
 
-func newRegistry(location string, cluster Cluster, access RegistryAccess) (*registry, error) {
+func newRegistry(location string, cluster Cluster, access Access) (*registry, error) {
 	repository, err := name.NewRepository(path.Join(location, cluster.Namespace, cluster.Name), name.StrictValidation)
 	if err != nil {
 		return nil, fmt.Errorf("invalid location %q: use oci://REGISTRY/REPOSITORY with lower-case words: %w", "oci://"+location, err)
 	}
-	return &registry{repository, access}, nil
+	return &registry{repository, access.Registry, access.Temporary}, nil
 }
 
 func (r *registry) options(ctx context.Context) []remote.Option {
@@ -65,7 +66,7 @@ func (r *registry) Put(ctx context.Context, tag string, fill func(io.Writer) err
 	if err := r.checkFree(ctx, tag); err != nil {
 		return Entry{}, err
 	}
-	file, err := os.CreateTemp("", "drover-snapshot-*")
+	file, err := os.CreateTemp(r.temporary, "drover-snapshot-*")
 	if err != nil {
 		return Entry{}, err
 	}

@@ -1,4 +1,4 @@
-// Package storage keeps archives of snapshots: in a directory or a registry. An archive
+// Package storage keeps archives of snapshots: in a directory, a registry or a bucket. An archive
 // appears whole or not at all. The package doesn't know what archives contain. Start with Open.
 package storage
 
@@ -54,9 +54,17 @@ var namePattern = regexp.MustCompile(`^\d{8}T\d{6}Z$`)
 // Cluster is the cluster whose archives a storage keeps.
 type Cluster struct{ Namespace, Name string }
 
-// Open returns the storage at a location: a directory, or oci:// with a registry and a repository.
-// It makes no request.
-func Open(location string, cluster Cluster, access RegistryAccess) (Storage, error) {
+// Access is how remote storages are reached.
+type Access struct {
+	Registry RegistryAccess
+	S3       S3Access
+	// Temporary is the directory for archives until they are sent; the system's if empty.
+	Temporary string
+}
+
+// Open returns the storage at a location: a directory, oci:// with a registry and a repository, or
+// s3:// with a bucket and a prefix. It makes no request.
+func Open(location string, cluster Cluster, access Access) (Storage, error) {
 	scheme, rest, remote := strings.Cut(location, "://")
 	switch {
 	case location == "":
@@ -65,8 +73,10 @@ func Open(location string, cluster Cluster, access RegistryAccess) (Storage, err
 		return Directory{Path: filepath.Join(location, cluster.Namespace, cluster.Name)}, nil
 	case scheme == "oci":
 		return newRegistry(rest, cluster, access)
+	case scheme == "s3":
+		return newObjects(rest, cluster, access)
 	default:
-		return nil, fmt.Errorf("unsupported location %q: use a directory or oci://REGISTRY/REPOSITORY", location)
+		return nil, fmt.Errorf("unsupported location %q: use a directory, oci://REGISTRY/REPOSITORY or s3://BUCKET/PREFIX", location)
 	}
 }
 

@@ -31,7 +31,7 @@ func storages(t *testing.T) map[string]func(Cluster) Storage {
 	roots.AppendCertsFromPEM(r.CA)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	t.Cleanup(transport.CloseIdleConnections)
-	access := RegistryAccess{Transport: transport, Auth: &authn.Basic{Username: "u", Password: "p"}}
+	access := Access{Registry: RegistryAccess{Transport: transport, Auth: &authn.Basic{Username: "u", Password: "p"}}}
 	at := func(location string) func(Cluster) Storage {
 		return func(c Cluster) Storage {
 			s, err := Open(location, c, access)
@@ -215,7 +215,7 @@ func TestRegistryReportsDeniedAccessAndOtherArtifacts(t *testing.T) {
 	r := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{ServerOptions: artifacttest.ServerOptions{Username: "u", Password: "p"}})
 	r.Push(t, artifacttest.Package{Name: "default/dev", Version: "1.0.0", Archive: []byte("chart")})
 	open := func(password string) Storage {
-		s, err := Open("oci://"+r.Host+"/charts", dev, RegistryAccess{Auth: &authn.Basic{Username: "u", Password: password}})
+		s, err := Open("oci://"+r.Host+"/charts", dev, Access{Registry: RegistryAccess{Auth: &authn.Basic{Username: "u", Password: password}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,8 +244,11 @@ func TestUnknownLocationsAreRejected(t *testing.T) {
 		"ftp://example":    "unsupported location",
 		"oci://Upper/Case": "invalid location",
 		"oci://":           "invalid location",
+		"s3://":            "invalid location",
+		"s3://a b":         "invalid location",
+		"s3://host:9000/b": "invalid location",
 	} {
-		if _, err := Open(location, dev, RegistryAccess{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(location, dev, Access{S3: S3Access{AccessKey: "a", SecretKey: "b"}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", location, err, want)
 		}
 	}
