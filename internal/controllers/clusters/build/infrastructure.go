@@ -5,6 +5,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/model/demand"
@@ -28,6 +29,9 @@ func (b *builder) infrastructure() error {
 			},
 			InfrastructureRef: reference(infrav1.GroupVersion.Group, "PacketCluster", b.cluster.Name),
 		},
+	}
+	if b.Upgrade != "" {
+		b.set.Cluster.Annotations = map[string]string{addonsv1.KubernetesUpgradeAnnotation: b.Upgrade}
 	}
 	if b.set.ControlPlane != nil || b.Now.ControlPlane != nil {
 		b.set.Cluster.Spec.ControlPlaneRef = ControlPlaneReference(b.cluster.Name)

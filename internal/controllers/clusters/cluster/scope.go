@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -25,6 +27,10 @@ type scope struct {
 	config *spec.Config
 	input  build.Input
 	wanted *build.Set
+	// upgrade is the progress of a Kubernetes upgrade, and version that of the control plane until it
+	// may go on. Both are empty until the step that keeps add-ons in step.
+	upgrade *lockstep.Decision
+	version string
 	// packages is nil until the step that enables packages.
 	packages *packagesState
 	// encryption is how API servers encrypt Secrets; nil without a key of the cluster.
@@ -87,12 +93,20 @@ func (c *Controller) close(ctx context.Context, s *scope, outcome error) (ctrl.R
 	}
 	s.cluster.Status = status(s.facts(outcome, c.Clock.Now()))
 	before := s.visit.Before()
-	result, err := s.visit.Close(ctx, outcome, 0)
+	result, err := s.visit.Close(ctx, outcome, s.next())
 	if s.visit.Before() != before { // It was written.
 		c.eventStatus(before, s.cluster)
 		c.Figures.Report(ctx, s.cluster, c.journal.Ended(before, s.cluster)...)
 	}
 	return result, err
+}
+
+// next returns when to reconcile again if nothing happens: when an upgrade has waited for too long.
+func (s *scope) next() time.Duration {
+	if s.upgrade == nil {
+		return 0
+	}
+	return s.upgrade.Next
 }
 
 // fail returns an error that the user must correct.
