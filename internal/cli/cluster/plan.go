@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
 
@@ -23,6 +24,8 @@ type component struct {
 type upgradePlan struct {
 	Components []component            `json:"components"`
 	Changes    []lifecycle.Difference `json:"changes"`
+	// AddOns are what an upgrade of Kubernetes waits for.
+	AddOns []lockstep.AddOn `json:"addOns,omitempty"`
 }
 
 // planOutput is -o, which also accepts the name that other tools have for a table.
@@ -50,8 +53,9 @@ func newPlan(io *ui.IO) *cobra.Command {
 		Use:     "cluster -f FILE",
 		Aliases: []string{"clusters"},
 		Short:   "Show what an upgrade of a cluster would change",
-		Long: `Show what an upgrade of a cluster would change: versions first, then each field.
-Nothing is changed.`,
+		Long: `Show what an upgrade of a cluster would change: versions first, then each field,
+and the add-ons and packages that a new version of Kubernetes waits for, with the
+stage in which each of them is upgraded. Nothing is changed.`,
 		Example: `  drover upgrade plan cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig
   drover upgrade plan cluster -f mgmt.yaml -o json`,
 		Args: cobra.NoArgs,
@@ -87,7 +91,11 @@ func (c *change) plan(ctx context.Context) (*upgradePlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &upgradePlan{Components: []component{}, Changes: changes}
+	addOns, err := cluster.AddOns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &upgradePlan{Components: []component{}, Changes: changes, AddOns: addOns}
 	for _, v := range versions {
 		if v.From != v.To {
 			p.Components = append(p.Components, component{v.Object, v.From, v.To})
@@ -111,5 +119,13 @@ func printUpgradePlan(w stdio.Writer, p *upgradePlan) error {
 	for _, d := range p.Changes {
 		rows = append(rows, []string{d.Object + " " + d.Path, cmp.Or(d.From, "-"), cmp.Or(d.To, "-")})
 	}
-	return ui.Table(w, []string{"NAME", "CURRENT VERSION", "NEXT VERSION"}, rows)
+	if err := ui.Table(w, []string{"NAME", "CURRENT VERSION", "NEXT VERSION"}, rows); err != nil || len(p.AddOns) == 0 {
+		return err
+	}
+	rows = nil
+	for _, a := range p.AddOns {
+		rows = append(rows, []string{string(a.Stage), a.Kind, a.Name, cmp.Or(a.Problem, "-")})
+	}
+	fmt.Fprintln(w)
+	return ui.Table(w, []string{"UPGRADED", "KIND", "ADD-ON", "PROBLEM"}, rows)
 }
