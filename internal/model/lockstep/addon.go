@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
 // AddOn is an add-on of a cluster in an upgrade.
@@ -22,6 +23,18 @@ type AddOn struct {
 }
 
 func (a AddOn) String() string { return fmt.Sprintf("%s %s: %s", a.Kind, a.Name, a.Problem) }
+
+// maxNamed is how many add-ons a message names.
+const maxNamed = 3
+
+// Describe lists the problems of add-ons.
+func Describe(all []AddOn) string {
+	clauses := make([]string, 0, len(all))
+	for _, a := range all {
+		clauses = append(clauses, a.String())
+	}
+	return text.Clauses(clauses, maxNamed)
+}
 
 // Unsupported returns why the installed chart of a release can't stay in an upgrade to a version, or
 // an empty string.
@@ -41,7 +54,7 @@ func Problem(r *addonsv1.HelmReleaseProxy, to string, rendered bool) string {
 	case !r.DeletionTimestamp.IsZero():
 		return "the release is being uninstalled"
 	case rendered && r.Annotations[addonsv1.KubernetesVersionAnnotation] != to:
-		return "not rendered for " + to + " yet"
+		return "not rendered for " + to + " yet; if that lasts, its HelmChartProxy is paused, or its rollout has not reached the cluster"
 	case r.Status.ObservedGeneration != r.Generation || ready == nil:
 		return "the release has not been observed yet"
 	case ready.Status != "True":

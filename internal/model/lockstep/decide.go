@@ -16,9 +16,6 @@ import (
 // take too long.
 const DefaultTimeout = 30 * time.Minute
 
-// maxNamed is how many add-ons a message names.
-const maxNamed = 3
-
 // Facts are what Decide depends on.
 type Facts struct {
 	// Recorded is the upgrade in progress, or nil.
@@ -61,7 +58,8 @@ func Decide(f Facts) Decision {
 		return Decision{Version: f.Wanted}
 	}
 	d := Decision{Upgrade: u}
-	for d.advance(f) {
+	for moved := true; moved; {
+		moved = d.advance(f)
 	}
 	if d.Upgrade == nil {
 		return Decision{Version: f.Wanted, Skipped: d.Skipped}
@@ -155,11 +153,7 @@ func (d Decision) Message() string {
 		BeforeWorkers:      "before workers are upgraded to Kubernetes " + u.To,
 		AfterWorkers:       "after the upgrade to Kubernetes " + u.To,
 	}[u.Step]
-	clauses := make([]string, 0, len(d.Waiting))
-	for _, a := range d.Waiting {
-		clauses = append(clauses, a.String())
-	}
-	out := fmt.Sprintf("Waiting for add-ons %s: %s", before, text.Clauses(clauses, maxNamed))
+	out := fmt.Sprintf("Waiting for add-ons %s: %s", before, Describe(d.Waiting))
 	if d.TimedOut {
 		out += fmt.Sprintf("; this takes too long, and annotation %s: %q continues without them", anywherev1.SkipAddOnWaitAnnotation, minor(u.To))
 	}

@@ -37,8 +37,8 @@ func (c *Controller) behindBundle(ctx context.Context, cluster string, p stages.
 		return "waiting for bundle " + active, client.IgnoreNotFound(err)
 	}
 	found, err := bundle.Find(b, p.Spec.PackageName, p.Spec.PackageVersion)
-	if err == nil && found.Version.Digest != p.Release.Spec.Version {
-		return "not installed from bundle " + active + " yet", nil
+	if err != nil || found.Version.Digest == p.Release.Spec.Version {
+		return "", nil //nolint:nilerr // the status of the Package reports what the bundle lacks
 	}
-	return "", nil //nolint:nilerr // the status of the Package reports what the bundle lacks
+	return "not installed from bundle " + active + " yet", nil
 }

@@ -81,17 +81,10 @@ func (c *Controller) workersDone(s *scope, wanted string) (bool, error) {
 // eventSkipped records that an upgrade continues without add-ons that are not ready.
 func (c *Controller) eventSkipped(s *scope, wanted string) {
 	if skipped := s.upgrade.Skipped; len(skipped) > 0 {
-		clauses := make([]string, 0, len(skipped))
-		for _, a := range skipped {
-			clauses = append(clauses, a.String())
-		}
 		c.Events.Event(s.cluster, corev1.EventTypeWarning, addOnsSkippedReason,
-			text.Truncate(fmt.Sprintf("The upgrade to Kubernetes %s did not wait for add-ons: %s", wanted, text.Clauses(clauses, maxClauses))))
+			text.Truncate(fmt.Sprintf("The upgrade to Kubernetes %s did not wait for add-ons: %s", wanted, lockstep.Describe(skipped))))
 	}
 }
-
-// maxClauses is how many add-ons an event describes.
-const maxClauses = 3
 
 // setUpgraded reports that an upgrade has ended. A cluster that was never upgraded has no such
 // condition.
