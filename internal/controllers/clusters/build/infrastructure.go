@@ -3,6 +3,8 @@ package build
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
@@ -30,8 +32,8 @@ func (b *builder) infrastructure() error {
 			InfrastructureRef: reference(infrav1.GroupVersion.Group, "PacketCluster", b.cluster.Name),
 		},
 	}
-	if b.Upgrade != "" {
-		b.set.Cluster.Annotations = map[string]string{addonsv1.KubernetesUpgradeAnnotation: b.Upgrade}
+	if err := b.annotateCluster(); err != nil {
+		return err
 	}
 	if b.set.ControlPlane != nil || b.Now.ControlPlane != nil {
 		b.set.Cluster.Spec.ControlPlaneRef = ControlPlaneReference(b.cluster.Name)
@@ -45,6 +47,21 @@ func (b *builder) infrastructure() error {
 	spec.CredentialsRef = &infrav1.CredentialsReference{Name: credentials}
 	b.endpoint(&spec)
 	b.set.Infrastructure = &infrav1.PacketCluster{ObjectMeta: b.meta(b.cluster.Name), Spec: spec}
+	return nil
+}
+
+// annotateCluster adds what add-ons read: the upgrade in progress, and the settings of the user's
+// Cilium.
+func (b *builder) annotateCluster() error {
+	values, err := ciliumValues(b.cluster)
+	if err != nil {
+		return err
+	}
+	for name, value := range map[string]string{addonsv1.KubernetesUpgradeAnnotation: b.Upgrade, anywherev1.CiliumValuesAnnotation: values} {
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&b.set.Cluster.ObjectMeta, name, value)
+		}
+	}
 	return nil
 }
 

@@ -16,13 +16,13 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// Machinery identifies the templates and the version of machines. All of it changes at once, so
-// that a group is replaced once.
-type Machinery struct{ Version, Machines, Bootstrap string }
+// Machinery identifies the templates, the version and the location of machines. All of it changes at
+// once, so that a group is replaced once.
+type Machinery struct{ Version, Machines, Bootstrap, FailureDomain string }
 
 // MachineryOf returns the machinery of a MachineDeployment or MachineSet.
 func MachineryOf(s clusterv1.MachineSpec) Machinery {
-	return Machinery{Version: s.Version, Machines: s.InfrastructureRef.Name, Bootstrap: s.Bootstrap.ConfigRef.Name}
+	return Machinery{Version: s.Version, Machines: s.InfrastructureRef.Name, Bootstrap: s.Bootstrap.ConfigRef.Name, FailureDomain: s.FailureDomain}
 }
 
 // workers builds a MachineDeployment and its templates for each group.
@@ -48,7 +48,7 @@ func (b *builder) group(group *anywherev1.WorkerNodeGroupConfiguration) error {
 		b.set.Workers = append(b.set.Workers, b.deployment(group, now, machineryOf(now)))
 		return nil
 	}
-	made := Machinery{Version: target}
+	made := Machinery{Version: target, FailureDomain: failureDomain(group)}
 	used := machineryOf(now)
 	if made.Machines, err = b.machineTemplate(group.Name, used.Machines, group.MachineGroupRef); err != nil {
 		return err
@@ -66,6 +66,14 @@ func (b *builder) groupVersion(group *anywherev1.WorkerNodeGroupConfiguration) (
 		return b.version, nil
 	}
 	return b.Version(*group.KubernetesVersion)
+}
+
+// failureDomain returns the metro of a group, or an empty string for the location of the cluster.
+func failureDomain(group *anywherev1.WorkerNodeGroupConfiguration) string {
+	if len(group.FailureDomains) == 0 {
+		return ""
+	}
+	return group.FailureDomains[0]
 }
 
 // isNewerThanControlPlane reports whether workers of a version would be newer than an existing
@@ -102,6 +110,7 @@ func (b *builder) deployment(group *anywherev1.WorkerNodeGroupConfiguration, now
 	out.Spec.Template.Spec = clusterv1.MachineSpec{
 		ClusterName:       b.cluster.Name,
 		Version:           m.Version,
+		FailureDomain:     m.FailureDomain,
 		InfrastructureRef: reference(infrav1.GroupVersion.Group, "PacketMachineTemplate", m.Machines),
 		Bootstrap:         clusterv1.Bootstrap{ConfigRef: reference(bootstrapAPIGroup, "KubeadmConfigTemplate", m.Bootstrap)},
 	}
