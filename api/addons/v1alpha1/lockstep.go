@@ -9,8 +9,8 @@ const (
 	// KubernetesUpgradeAnnotation, on a Cluster of Cluster API, is the Kubernetes upgrade in progress,
 	// in JSON. Drover sets and removes it.
 	KubernetesUpgradeAnnotation = "drover.dev/kubernetes-upgrade"
-	// KubernetesVersionAnnotation, on a HelmReleaseProxy, is the Kubernetes version of the last upgrade
-	// that its HelmChartProxy was rendered for.
+	// KubernetesVersionAnnotation, on a HelmReleaseProxy, is the Kubernetes version of the last
+	// upgrade that its HelmChartProxy was rendered for.
 	KubernetesVersionAnnotation = "drover.dev/kubernetes-version"
 )
 

@@ -28,8 +28,8 @@ const (
 	SkipIPCheckAnnotation = "anywhere.eks.amazonaws.com/skip-ip-check"
 	// SkipVersionSkewCheckAnnotation disables the rules for changes of spec.eksaVersion.
 	SkipVersionSkewCheckAnnotation = "anywhere.eks.amazonaws.com/skip-eksa-version-skew-check"
-	// SkipAddOnWaitAnnotation has the Kubernetes version, such as 1.36, that the Cluster is upgraded to
-	// without waiting for add-ons. Later upgrades wait again.
+	// SkipAddOnWaitAnnotation has the Kubernetes version, such as 1.36, that the Cluster is upgraded
+	// to without waiting for add-ons. Later upgrades wait again.
 	SkipAddOnWaitAnnotation = "drover.dev/skip-add-on-wait"
 	// AddOnWaitTimeoutAnnotation is how long an upgrade waits for the add-ons of a stage before it
 	// reports that they take too long, such as 45m. It keeps waiting.

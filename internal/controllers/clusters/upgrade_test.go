@@ -19,7 +19,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
-// stageCharts are add-ons by the stage that they are upgraded in. Each finds that out in another way.
+// stageCharts are add-ons by the stage that they are upgraded in. Each finds that out in another
+// way.
 var stageCharts = map[addonsv1.UpgradeStage]string{
 	addonsv1.BeforeControlPlane: "early",    // its Chart.yaml says so
 	addonsv1.BeforeWorkers:      "demo-ccm", // its name says so

@@ -36,8 +36,8 @@ func Describe(all []AddOn) string {
 	return text.Clauses(clauses, maxNamed)
 }
 
-// Unsupported returns why the installed chart of a release can't stay in an upgrade to a version, or
-// an empty string.
+// Unsupported returns why the installed chart of a release can't stay in an upgrade to a version,
+// or an empty string.
 func Unsupported(r *addonsv1.HelmReleaseProxy, to string) string {
 	a := r.Status.Applied
 	if a == nil || Supports(a.Kubernetes, to) {
@@ -47,7 +47,8 @@ func Unsupported(r *addonsv1.HelmReleaseProxy, to string) string {
 }
 
 // Problem returns why a release isn't ready for a version, or an empty string. Rendered reports
-// whether it follows the version of the cluster, so that it must have been rendered for the new one.
+// whether it follows the version of the cluster, so that it must have been rendered for the new
+// one.
 func Problem(r *addonsv1.HelmReleaseProxy, to string, rendered bool) string {
 	ready := conditions.Get(r, clusterv1.ReadyCondition)
 	switch {

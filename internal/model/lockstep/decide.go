@@ -12,8 +12,8 @@ import (
 	"github.com/drover-dev/drover/internal/base/text"
 )
 
-// DefaultTimeout is how long an upgrade waits for the add-ons of a stage before it reports that they
-// take too long.
+// DefaultTimeout is how long an upgrade waits for the add-ons of a stage before it reports that
+// they take too long.
 const DefaultTimeout = 30 * time.Minute
 
 // Facts are what Decide depends on.

@@ -16,9 +16,10 @@ func ParseStage(text string) (addonsv1.UpgradeStage, bool) {
 	return stage, stage == addonsv1.NoStage || slices.Contains(Stages, stage)
 }
 
-// StageOf returns the stage of an add-on in an upgrade to a version: what its user has declared, else
-// its chart, else what is known of charts with its name. An add-on without any is upgraded first if
-// it doesn't support the version. A release that is installed only once follows no upgrade.
+// StageOf returns the stage of an add-on in an upgrade to a version: what its user has declared,
+// else its chart, else what is known of charts with its name. An add-on without any is upgraded
+// first if it doesn't support the version. A release that is installed only once follows no
+// upgrade.
 func StageOf(declared string, r *addonsv1.HelmReleaseProxy, to string) addonsv1.UpgradeStage {
 	if r.Spec.ReconcileStrategy == addonsv1.InstallOnce {
 		return addonsv1.NoStage
@@ -46,8 +47,8 @@ var networks = []string{
 }
 
 // StageOfChart returns the stage of a well-known chart, or an empty string. Networks and drivers of
-// storage support older API servers, and old ones may lack what a new kubelet needs. A cloud provider
-// must not be newer than its API server, and new nodes need it.
+// storage support older API servers, and old ones may lack what a new kubelet needs. A cloud
+// provider must not be newer than its API server, and new nodes need it.
 func StageOfChart(name string) addonsv1.UpgradeStage {
 	name = strings.ToLower(path.Base(name))
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' })
@@ -62,8 +63,8 @@ func StageOfChart(name string) addonsv1.UpgradeStage {
 	}
 }
 
-// Supports reports whether a range of Kubernetes versions contains a version. A pre-release counts as
-// its release. An empty range, or one that can't be read, contains all.
+// Supports reports whether a range of Kubernetes versions contains a version. A pre-release counts
+// as its release. An empty range, or one that can't be read, contains all.
 func Supports(constraint, version string) bool {
 	if constraint == "" {
 		return true

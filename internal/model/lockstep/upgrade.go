@@ -1,14 +1,14 @@
-// Package lockstep keeps add-ons in step with the Kubernetes version of their cluster: it says which
-// add-ons an upgrade waits for, and which version each of them sees until then. It consists of pure
-// functions, so that controllers act on what commands show.
+// Package lockstep keeps add-ons in step with the Kubernetes version of their cluster: it says
+// which add-ons an upgrade waits for, and which version each of them sees until then. It consists
+// of pure functions, so that controllers act on what commands show.
 //
 //	BeforeControlPlane ──▶ ControlPlane ──▶ BeforeWorkers ──▶ Workers ──▶ AfterWorkers ──▶ done
 //	 waits for add-ons      waits for        waits for         waits for   waits for
 //	 of that stage          machines         add-ons           machines    add-ons
 //
-// An upgrade in progress is recorded on the Cluster of Cluster API, where the controllers of add-ons
-// read it. Start with Decide, which moves through the steps, and StageOf, which says to which of them
-// an add-on belongs.
+// An upgrade in progress is recorded on the Cluster of Cluster API, where the controllers of
+// add-ons read it. Start with Decide, which moves through the steps, and StageOf, which says to
+// which of them an add-on belongs.
 package lockstep
 
 import (

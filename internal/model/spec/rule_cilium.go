@@ -12,8 +12,8 @@ import (
 // 256 KiB.
 const maxHelmValues = 64 << 10
 
-// ownCiliumProblems checks settings for the Cilium that the user installs. They are handed on to its
-// chart, which knows all values.
+// ownCiliumProblems checks settings for the Cilium that the user installs. They are handed on to
+// its chart, which knows all values.
 func ownCiliumProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
 	var problems Violations
 	modes := []anywherev1.CiliumPolicyEnforcementMode{"", anywherev1.CiliumPolicyModeDefault, anywherev1.CiliumPolicyModeAlways, anywherev1.CiliumPolicyModeNever}

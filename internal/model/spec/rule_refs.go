@@ -92,8 +92,8 @@ func unsupportedRule(c *anywherev1.Cluster) Violations {
 // metro is the code of a metro.
 var metro = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// failureDomainProblems allows one metro per group: a MachineDeployment can't spread its machines, and
-// dividing a group among several would break its count and its rollout.
+// failureDomainProblems allows one metro per group: a MachineDeployment can't spread its machines,
+// and dividing a group among several would break its count and its rollout.
 func failureDomainProblems(c *anywherev1.Cluster, domains []string, at string) Violations {
 	switch {
 	case len(domains) == 0:

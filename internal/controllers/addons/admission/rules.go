@@ -128,10 +128,12 @@ func stage(o metav1.Object) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, append(slices.Clone(lockstep.Stages), addonsv1.NoStage))}
 }
 
-// changedStage rejects a change to an unknown stage. One that exists already must not keep the object
-// from being updated, for example by a controller.
+// changedStage rejects a change to an unknown stage. One that exists already must not keep the
+// object from being updated, for example by a controller.
 func changedStage(was, is metav1.Object) field.ErrorList {
-	if was.GetAnnotations()[addonsv1.UpgradeStageAnnotation] == is.GetAnnotations()[addonsv1.UpgradeStageAnnotation] {
+	before, had := was.GetAnnotations()[addonsv1.UpgradeStageAnnotation]
+	after, has := is.GetAnnotations()[addonsv1.UpgradeStageAnnotation]
+	if before == after && had == has {
 		return nil
 	}
 	return stage(is)

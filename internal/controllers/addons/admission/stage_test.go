@@ -9,8 +9,8 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// TestUnknownStageIsRejected checks both kinds. An unknown stage that exists must not keep an object
-// from being updated.
+// TestUnknownStageIsRejected checks both kinds. An unknown stage that exists must not keep an
+// object from being updated.
 func TestUnknownStageIsRejected(t *testing.T) {
 	with := func(stage string) map[string]string { return map[string]string{addonsv1.UpgradeStageAnnotation: stage} }
 	charts, releases := &chartRules{Options: Options{}}, &releaseRules{}

@@ -16,8 +16,8 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// Machinery identifies the templates, the version and the location of machines. All of it changes at
-// once, so that a group is replaced once.
+// Machinery identifies the templates, the version and the location of machines. All of it changes
+// at once, so that a group is replaced once.
 type Machinery struct{ Version, Machines, Bootstrap, FailureDomain string }
 
 // MachineryOf returns the machinery of a MachineDeployment or MachineSet.

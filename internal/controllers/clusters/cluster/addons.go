@@ -11,8 +11,8 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// addOns returns the add-ons of the cluster that have a stage in an upgrade to a version, and whether
-// each is ready for it.
+// addOns returns the add-ons of the cluster that have a stage in an upgrade to a version, and
+// whether each is ready for it.
 func (c *Controller) addOns(ctx context.Context, s *scope, to string) ([]lockstep.AddOn, error) {
 	if s.live.cluster == nil {
 		return nil, nil

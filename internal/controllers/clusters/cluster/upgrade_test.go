@@ -98,7 +98,8 @@ func stage(s addonsv1.UpgradeStage) func(*addonsv1.HelmReleaseProxy) {
 	return func(r *addonsv1.HelmReleaseProxy) { r.Status.Applied.UpgradeStage = s }
 }
 
-// upgrading returns the versions of both kinds of machines, the step, and what the cluster waits for.
+// upgrading returns the versions of both kinds of machines, the step, and what the cluster waits
+// for.
 func (w *world) upgrading(name string) (controlPlane, workers string, step lockstep.Step, condition string) {
 	w.Helper()
 	c := &clusterv1.Cluster{}
@@ -240,8 +241,8 @@ func TestUpgradeWaitsForHelmChartProxies(t *testing.T) {
 	w.expect("charts", newKubernetes, oldKubernetes, lockstep.ControlPlane, "")
 }
 
-// TestUpgradeWaitsForPackages checks that packages wait for the bundle of the new version if that is
-// activated automatically, and that releases of others that were never permitted don't matter.
+// TestUpgradeWaitsForPackages checks that packages wait for the bundle of the new version if that
+// is activated automatically, and that releases of others that were never permitted don't matter.
 func TestUpgradeWaitsForPackages(t *testing.T) {
 	w := newWorld(t)
 	w.running("packs")

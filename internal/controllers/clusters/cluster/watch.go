@@ -40,8 +40,8 @@ func userChanged(e event.UpdateEvent) bool {
 		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
 }
 
-// statusChanged reports whether the inputs of DefaultCNIConfigured, or of an upgrade that waits for a
-// release, have changed.
+// statusChanged reports whether the inputs of DefaultCNIConfigured, or of an upgrade that waits for
+// a release, have changed.
 func statusChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*addonsv1.HelmReleaseProxy)
 	is, ok2 := e.ObjectNew.(*addonsv1.HelmReleaseProxy)
@@ -70,8 +70,8 @@ func ofLabels(_ context.Context, o client.Object) []reconcile.Request {
 	return request(labels[anywherev1.ClusterNamespaceLabel], labels[anywherev1.ClusterNameLabel])
 }
 
-// ofRelease returns the Cluster of a release of the Pod network, or of any release while the Cluster
-// is upgraded.
+// ofRelease returns the Cluster of a release of the Pod network, or of any release while the
+// Cluster is upgraded.
 func (c *Controller) ofRelease(ctx context.Context, o client.Object) []reconcile.Request {
 	release, ok := o.(*addonsv1.HelmReleaseProxy)
 	if !ok {

@@ -46,7 +46,8 @@ func checkStage(p *packagesv1.Package) error {
 
 // ValidateUpdate checks a changed spec against the active bundle.
 func (r *packageRules) ValidateUpdate(ctx context.Context, was, is *packagesv1.Package) (admission.Warnings, error) {
-	if was.Annotations[addonsv1.UpgradeStageAnnotation] != is.Annotations[addonsv1.UpgradeStageAnnotation] {
+	before, had := was.Annotations[addonsv1.UpgradeStageAnnotation]
+	if after, has := is.Annotations[addonsv1.UpgradeStageAnnotation]; after != before || has != had {
 		if err := checkStage(is); err != nil {
 			return nil, invalid(is.Name, err)
 		}

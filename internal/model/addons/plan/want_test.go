@@ -13,8 +13,8 @@ import (
 	"github.com/drover-dev/drover/internal/model/lockstep"
 )
 
-// TestReleasesFollowAnUpgradeInTheirStage checks which version an add-on is rendered for, by rule and
-// by template, and that its release is marked once it has the new one.
+// TestReleasesFollowAnUpgradeInTheirStage checks which version an add-on is rendered for, by rule
+// and by template, and that its release is marked once it has the new one.
 func TestReleasesFollowAnUpgradeInTheirStage(t *testing.T) {
 	const from, to = "v1.35.4", "v1.36.3"
 	for _, tc := range []struct {
