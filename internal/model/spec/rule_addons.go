@@ -9,7 +9,7 @@ import (
 
 // skippedVersion is a value of the annotation that skips the wait for add-ons: the version of one
 // upgrade, because a switch would stay on for all later ones.
-var skippedVersion = regexp.MustCompile(`^v?1\.[0-9]+(\.[0-9]+)?$`)
+var skippedVersion = regexp.MustCompile(`^v?1\.\d+(\.\d+)?$`)
 
 // addOnWaitRule checks the annotations that control how upgrades wait for add-ons.
 func addOnWaitRule(c *anywherev1.Cluster) Violations {
