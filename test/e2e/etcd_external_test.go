@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// externalSpec is the example of other tools for Docker, for a workload cluster without workers.
+// externalSpec is the example of other tools for Docker, for a workload cluster.
 const externalSpec = `apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: Cluster
 metadata:
@@ -31,6 +31,9 @@ spec:
     count: 1
   kubernetesVersion: "1.35"
   management: false
+  workerNodeGroupConfigurations:
+    - count: 1
+      name: md-0
 ---
 apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: DockerDatacenterConfig
@@ -140,7 +143,7 @@ func testApartUpgrade(t *testing.T, e *apart) {
 	if word := e.inside("get", "configmap", "canary", "-o", "jsonpath={.data.word}"); word != canary {
 		t.Errorf("the data is %q", word)
 	}
-	if got := e.inside("get", "nodes", "-o", "jsonpath={.items[*].status.nodeInfo.kubeletVersion}"); got != newKubernetes {
+	if got := e.inside("get", "nodes", "-o", "jsonpath={.items[*].status.nodeInfo.kubeletVersion}"); got != newKubernetes+" "+newKubernetes {
 		t.Errorf("nodes run %q", got)
 	}
 }

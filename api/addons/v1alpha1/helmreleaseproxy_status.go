@@ -55,6 +55,12 @@ type AppliedRelease struct {
 	Chart string `json:"chart"`
 	// version is the chart's version.
 	Version string `json:"version"`
+	// kubernetes is the range of Kubernetes versions that the chart supports; empty means all.
+	// +optional
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// upgradeStage is when the add-on is upgraded in a Kubernetes upgrade, if the chart says so.
+	// +optional
+	UpgradeStage UpgradeStage `json:"upgradeStage,omitempty"`
 	// stamp changes when something else changes the release.
 	// +optional
 	Stamp string `json:"stamp,omitempty"`

@@ -28,6 +28,15 @@ const (
 	SkipIPCheckAnnotation = "anywhere.eks.amazonaws.com/skip-ip-check"
 	// SkipVersionSkewCheckAnnotation disables the rules for changes of spec.eksaVersion.
 	SkipVersionSkewCheckAnnotation = "anywhere.eks.amazonaws.com/skip-eksa-version-skew-check"
+	// SkipAddOnWaitAnnotation has the Kubernetes version, such as 1.36, that the Cluster is upgraded
+	// to without waiting for add-ons. Later upgrades wait again.
+	SkipAddOnWaitAnnotation = "drover.dev/skip-add-on-wait"
+	// AddOnWaitTimeoutAnnotation is how long an upgrade waits for the add-ons of a stage before it
+	// reports that they take too long, such as 45m. It keeps waiting.
+	AddOnWaitTimeoutAnnotation = "drover.dev/add-on-wait-timeout"
+	// CiliumValuesAnnotation, on a Cluster of Cluster API, has the settings of Cilium in the spec, as
+	// values for its chart in JSON, if the user installs it.
+	CiliumValuesAnnotation = "drover.dev/cilium-values"
 	// ControlPlaneAnnotation marks the machine config of the control plane.
 	ControlPlaneAnnotation = "anywhere.eks.amazonaws.com/control-plane"
 	// EtcdAnnotation marks the machine config of external etcd.

@@ -122,7 +122,8 @@ type WorkerNodeGroupConfiguration struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	KubeletConfiguration *runtime.RawExtension `json:"kubeletConfiguration,omitempty"`
-	// failureDomains is not supported.
+	// failureDomains is the metro of the machines, at most one. The default is the location of the
+	// PacketDatacenterConfig. Local machines have none.
 	// +optional
 	// +listType=atomic
 	FailureDomains []string `json:"failureDomains,omitempty"`

@@ -93,12 +93,12 @@ const (
 )
 
 // CiliumConfig contains settings of Cilium. Those that the Pod network of Drover does not support
-// are rejected.
+// are rejected, unless the user installs Cilium: then they are handed on to its chart.
 type CiliumConfig struct {
 	// policyEnforcementMode is default, always or never.
 	// +optional
 	PolicyEnforcementMode CiliumPolicyEnforcementMode `json:"policyEnforcementMode,omitempty"`
-	// egressMasqueradeInterfaces is not supported.
+	// egressMasqueradeInterfaces is for the Cilium that the user installs, with skipUpgrade.
 	// +optional
 	EgressMasqueradeInterfaces string `json:"egressMasqueradeInterfaces,omitempty"`
 	// skipUpgrade disables the installation and upgrades of the Pod network.
@@ -107,17 +107,17 @@ type CiliumConfig struct {
 	// routingMode is overlay or direct.
 	// +optional
 	RoutingMode CiliumRoutingMode `json:"routingMode,omitempty"`
-	// ipv4NativeRoutingCIDR is not supported.
+	// ipv4NativeRoutingCIDR is for the Cilium that the user installs, with skipUpgrade.
 	// +optional
 	IPv4NativeRoutingCIDR string `json:"ipv4NativeRoutingCIDR,omitempty"`
-	// ipv6NativeRoutingCIDR is not supported.
+	// ipv6NativeRoutingCIDR is for the Cilium that the user installs, with skipUpgrade.
 	// +optional
 	IPv6NativeRoutingCIDR string `json:"ipv6NativeRoutingCIDR,omitempty"`
-	// cniExclusive is not supported.
+	// cniExclusive is for the Cilium that the user installs, with skipUpgrade.
 	// +optional
 	CNIExclusive *bool `json:"cniExclusive,omitempty"`
 	// helmValues are values of the chart of the Pod network: image, resources, confDir. Others are
-	// rejected.
+	// rejected. With skipUpgrade, they are any values of the chart of Cilium.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields

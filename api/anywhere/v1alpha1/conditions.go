@@ -28,6 +28,9 @@ const (
 	// CertificatesCurrent means that all certificates were issued since the last request for new
 	// ones. Clusters without such a request don't have it.
 	CertificatesCurrent = "CertificatesCurrent"
+	// KubernetesUpgraded is False while the Kubernetes version is upgraded. Clusters that were never
+	// upgraded don't have it.
+	KubernetesUpgraded = "KubernetesUpgraded"
 	// DroverUpToDate means that a management cluster runs the version in spec.droverVersion. Without
 	// one, it is absent. Ready does not depend on it.
 	DroverUpToDate = "DroverUpToDate"
@@ -39,6 +42,10 @@ const (
 	OutdatedInformationReason = "OutdatedInformation"
 	// WaitingForCapacityReason: there are not enough machines; Drover continues when there are.
 	WaitingForCapacityReason = "WaitingForCapacity"
+	// WaitingForAddOnsReason: a Kubernetes upgrade waits until add-ons are ready for the new version.
+	WaitingForAddOnsReason = "WaitingForAddOns"
+	// AddOnsTimedOutReason: it has waited for longer than the timeout, and keeps waiting.
+	AddOnsTimedOutReason = "AddOnsTimedOut"
 	// WaitingForQuotaReason: the quota of the namespace is exhausted; Drover continues when it is
 	// not.
 	WaitingForQuotaReason = "WaitingForQuota"

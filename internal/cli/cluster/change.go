@@ -45,6 +45,8 @@ type change struct {
 	undo bool
 	// yes is set by --yes.
 	yes bool
+	// skipAddOnWait is set by --skip-add-on-wait.
+	skipAddOnWait bool
 
 	io  *ui.IO
 	cmd *cobra.Command
@@ -147,6 +149,9 @@ func (c *change) retryCommand() string {
 	}
 	if c.undo {
 		words = append(words, "--cleanup")
+	}
+	if c.skipAddOnWait {
+		words = append(words, "--skip-add-on-wait")
 	}
 	if c.yes {
 		words = append(words, "--yes")

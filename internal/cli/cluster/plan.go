@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	stdio "io"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
 
@@ -28,6 +30,8 @@ type upgradePlan struct {
 	Changes    []lifecycle.Difference `json:"changes"`
 	// Machines says how machines get another version of Kubernetes; empty if they keep theirs.
 	Machines []upgradedMachines `json:"machines,omitempty"`
+	// AddOns are what an upgrade of Kubernetes waits for.
+	AddOns []lockstep.AddOn `json:"addOns,omitempty"`
 }
 
 // upgradedMachines are the machines of a group.
@@ -81,8 +85,10 @@ func newPlan(io *ui.IO) *cobra.Command {
 		Use:     "cluster -f FILE",
 		Aliases: []string{"clusters"},
 		Short:   "Show what an upgrade of a cluster would change",
-		Long: `Show what an upgrade of a cluster would change: versions first, then each field, and
-whether machines are upgraded in place or replaced. Nothing is changed.`,
+		Long: `Show what an upgrade of a cluster would change: versions first, then each field.
+For a new version of Kubernetes, also show whether machines are upgraded in place or
+replaced, and the add-ons and packages that it waits for, with the stage in which
+each of them is upgraded. Nothing is changed.`,
 		Example: `  drover upgrade plan cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig
   drover upgrade plan cluster -f mgmt.yaml -o json`,
 		Args: cobra.NoArgs,
@@ -118,7 +124,11 @@ func (c *change) plan(ctx context.Context) (*upgradePlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &upgradePlan{Components: []component{}, Changes: changes}
+	addOns, err := cluster.AddOns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &upgradePlan{Components: []component{}, Changes: changes, AddOns: addOns}
 	for _, v := range versions {
 		if v.From != v.To {
 			p.Components = append(p.Components, component{v.Object, v.From, v.To})
@@ -148,7 +158,7 @@ func printUpgradePlan(w stdio.Writer, p *upgradePlan) error {
 	if err := ui.Table(w, []string{"NAME", "CURRENT VERSION", "NEXT VERSION"}, rows); err != nil {
 		return err
 	}
-	return printMachines(w, p.Machines)
+	return errors.Join(printMachines(w, p.Machines), printAddOns(w, p.AddOns))
 }
 
 // printMachines prints a line for each strategy.
@@ -174,4 +184,19 @@ func printMachines(w stdio.Writer, machines []upgradedMachines) error {
 		}
 	}
 	return nil
+}
+
+// printAddOns prints what the upgrade waits for.
+func printAddOns(w stdio.Writer, addOns []lockstep.AddOn) error {
+	if len(addOns) == 0 {
+		return nil
+	}
+	rows := make([][]string, 0, len(addOns))
+	for _, a := range addOns {
+		rows = append(rows, []string{string(a.Stage), a.Kind, a.Name, cmp.Or(a.Problem, "-")})
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return ui.Table(w, []string{"UPGRADED", "KIND", "ADD-ON", "PROBLEM"}, rows)
 }

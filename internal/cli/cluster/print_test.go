@@ -13,7 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
@@ -196,6 +198,33 @@ func TestUpgradePlanListsVersionsBeforeFields(t *testing.T) {
 		if diff := cmp.Diff(tt.want, cells(out.String())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestUpgradePlanListsAddOnsByStage(t *testing.T) {
+	var out bytes.Buffer
+	p := &upgradePlan{Components: []component{{"kubernetes", "1.35", "1.36"}}, AddOns: []lockstep.AddOn{
+		{Kind: "HelmChartProxy", Name: "cilium", Stage: addonsv1.BeforeControlPlane},
+		{Kind: "Package", Name: "agent", Stage: addonsv1.AfterWorkers, Problem: "it is too old"},
+	}}
+	if err := printUpgradePlan(&out, p); err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"NAME", "CURRENT VERSION", "NEXT VERSION"}, {"kubernetes", "1.35", "1.36"}, nil,
+		{"UPGRADED", "KIND", "ADD-ON", "PROBLEM"}, {"BeforeControlPlane", "HelmChartProxy", "cilium", "-"}, {"AfterWorkers", "Package", "agent", "it is too old"},
+	}
+	if diff := cmp.Diff(want, cells(out.String())); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+func TestSkippedWaitIsForOneVersion(t *testing.T) {
+	c := &anywherev1.Cluster{}
+	c.Spec.KubernetesVersion = "1.36"
+	skipAddOnWait(c)
+	if got := c.Annotations[anywherev1.SkipAddOnWaitAnnotation]; got != "1.36" {
+		t.Errorf("the annotation is %q", got)
 	}
 }
 

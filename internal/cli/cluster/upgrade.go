@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
@@ -26,12 +27,18 @@ As with create, --kubeconfig names the kubeconfig of a workload cluster's manage
 cluster, the phases are printed first, progress is recorded, and the same command
 resumes after an interruption. For a management cluster, --kubeconfig names the
 cluster's own, unless the command runs in the directory where the cluster was created.
+
+A new version of Kubernetes waits for add-ons and packages that must be upgraded before
+the control plane or before the workers; "drover upgrade plan cluster" lists them.
 Workload clusters keep running while their management cluster is upgraded.`,
 		Example: `  # Show what would change
   drover upgrade cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig --dry-run
 
   # Upgrade a workload cluster
   drover upgrade cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig
+
+  # Continue although an add-on doesn't become ready for the new version of Kubernetes
+  drover upgrade cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig --skip-add-on-wait
 
   # Upgrade a management cluster, and Drover on it
   drover upgrade cluster -f mgmt.yaml`,
@@ -40,6 +47,7 @@ Workload clusters keep running while their management cluster is upgraded.`,
 	}
 	c.add(cmd)
 	c.addLimits(cmd)
+	cmd.Flags().BoolVar(&c.skipAddOnWait, "skip-add-on-wait", false, "upgrade Kubernetes without waiting until add-ons are ready for the new version")
 	return cmd
 }
 
@@ -57,6 +65,9 @@ func (c *change) upgrade(ctx context.Context, args []string) error {
 	if err := spec.Validate(config).Err(); err != nil {
 		return fmt.Errorf("%s: %w", name(c.file), err)
 	}
+	if c.skipAddOnWait {
+		skipAddOnWait(config.Cluster)
+	}
 	plan, err := c.upgradePlan(ctx, config)
 	if err != nil {
 		return err
@@ -66,6 +77,15 @@ func (c *change) upgrade(ctx context.Context, args []string) error {
 	}
 	fmt.Fprintf(c.io.Err, "\nCluster %s is up to date.\n", config.Cluster.Name)
 	return nil
+}
+
+// skipAddOnWait makes the upgrade to the version in the spec, and no later one, continue without
+// waiting for add-ons.
+func skipAddOnWait(c *anywherev1.Cluster) {
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[anywherev1.SkipAddOnWaitAnnotation] = c.Spec.KubernetesVersion
 }
 
 // upgradePlan returns the plan. For a dry run it includes what each phase changes.

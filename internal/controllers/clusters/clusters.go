@@ -73,7 +73,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: sources.New(o.Metadata, mgr.GetAPIReader()), Metadata: o.Metadata,
 		Version: version.ForMinor, Charts: o.Charts, CNIVersion: network, ManagementCluster: o.ManagementCluster,
 		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
-		Clock:  clock.RealClock{}, WatchFilter: o.WatchFilter, Records: recorder, Figures: figures, Capacity: planner,
+		Clock:  clock.RealClock{}, Indexed: true, WatchFilter: o.WatchFilter, Records: recorder, Figures: figures, Capacity: planner,
 	}
 	for _, part := range []struct {
 		name  string

@@ -56,6 +56,8 @@ type world struct {
 	ns      string
 	// user may only create clusters in the namespace.
 	user client.Client
+	// charts is the location of the charts of add-ons.
+	charts string
 }
 
 // userName is the name of the user.
@@ -154,6 +156,8 @@ func (w *world) registry() []string {
 	version, err := charts.Version("cni")
 	w.must(err)
 	r.Push(w, artifacttest.Package{Name: "cni", Version: version, Archive: archive})
+	pushStages(w, r)
+	w.charts = "oci://" + r.Host + "/" + registry.ChartsRepository
 	dir := w.TempDir()
 	ca := filepath.Join(dir, "ca.crt")
 	w.must(os.WriteFile(ca, r.CA, 0o600))

@@ -67,6 +67,11 @@ func TestOf(t *testing.T) {
 			[]Machines{{"c3.small.x86", "am", "", 3}},
 			[]Machines{{"c3.small.x86", "am", "", 3}, {"", "am", "", 2}, {"c3.medium.x86", "am", "", 4}},
 		},
+		"a group may be in another metro": {
+			rented(func(c *spec.Config) { c.Cluster.Spec.WorkerNodeGroupConfigurations[0].FailureDomains = []string{"ny"} }),
+			[]Machines{{"c3.small.x86", "am", "", 3}, {"m3.large.x86", "ny", "", 2}},
+			[]Machines{{"c3.small.x86", "am", "", 3}, {"m3.large.x86", "ny", "", 2}, {"c3.medium.x86", "am", "", 4}},
+		},
 		"reserved machines come from no pool": {
 			rented(),
 			[]Machines{{"c3.small.x86", "am", "", 3}, {"m3.large.x86", "am", "", 2}},

@@ -50,7 +50,11 @@ func allGroups(c *spec.Config) []group {
 	}
 	out = append(out, place(c, controlPlane(c), s.ControlPlaneConfiguration.MachineGroupRef, s.ControlPlaneConfiguration.Count))
 	for _, g := range s.WorkerNodeGroupConfigurations {
-		out = append(out, place(c, workers(c, g), g.MachineGroupRef, ptr.Deref(g.Count, 1)))
+		placed := place(c, workers(c, g), g.MachineGroupRef, ptr.Deref(g.Count, 1))
+		if c.Packet != nil && len(g.FailureDomains) > 0 {
+			placed.machines.Metro, placed.machines.Facility = g.FailureDomains[0], ""
+		}
+		out = append(out, placed)
 	}
 	return out
 }

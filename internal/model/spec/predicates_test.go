@@ -236,7 +236,6 @@ func TestChartValues(t *testing.T) {
 
 func TestHelmValuesProblems(t *testing.T) {
 	raw := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
-	yes := true
 	for name, tt := range map[string]struct {
 		cilium anywherev1.CiliumConfig
 		want   []string
@@ -245,11 +244,7 @@ func TestHelmValuesProblems(t *testing.T) {
 		"empty":    {anywherev1.CiliumConfig{HelmValues: raw("")}, nil},
 		"null":     {anywherev1.CiliumConfig{HelmValues: raw("null")}, nil},
 		"a string": {anywherev1.CiliumConfig{HelmValues: raw(`"x"`)}, []string{"is not an object"}},
-		"with another network": {
-			anywherev1.CiliumConfig{HelmValues: raw("{}"), SkipUpgrade: &yes},
-			[]string{"helmValues must not be set with skipUpgrade, because Drover then installs no Pod network"},
-		},
-		"valid": {anywherev1.CiliumConfig{HelmValues: raw(`{"confDir":"/etc/cni","image":{"tag":"v1"},"resources":{"limits":{"cpu":"1"}}}`)}, nil},
+		"valid":    {anywherev1.CiliumConfig{HelmValues: raw(`{"confDir":"/etc/cni","image":{"tag":"v1"},"resources":{"limits":{"cpu":"1"}}}`)}, nil},
 		"every problem": {
 			anywherev1.CiliumConfig{HelmValues: raw(`{"confDir":"x","image":7,"remove":true,"resources":{"limits":{"cpu":"?"},"claims":1}}`)},
 			[]string{
@@ -268,6 +263,17 @@ func TestHelmValuesProblems(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestValuesForAnotherCiliumAreBounded(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"any":{"value":1}}`: "", "": "", `"x"`: "is not an object", `{"a":"` + strings.Repeat("x", maxHelmValues) + `"}`: "bytes, more than",
+	} {
+		got := ownValuesProblems(&anywherev1.CiliumConfig{HelmValues: &runtime.RawExtension{Raw: []byte(text)}}, "v")
+		if len(got) > 1 || (len(got) == 0) != (want == "") || want != "" && !strings.Contains(got[0].Problem, want) {
+			t.Errorf("%.20q: %v, want %q", text, got, want)
+		}
 	}
 }
 

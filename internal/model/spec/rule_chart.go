@@ -37,9 +37,6 @@ func helmValuesProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
 	if cilium.HelmValues == nil || len(cilium.HelmValues.Raw) == 0 {
 		return nil
 	}
-	if cilium.SkipUpgrade != nil && *cilium.SkipUpgrade {
-		return violation(at, "pass them to the chart that you install", "helmValues must not be set with skipUpgrade, because Drover then installs no Pod network")
-	}
 	var values map[string]any
 	if err := json.Unmarshal(cilium.HelmValues.Raw, &values); err != nil {
 		return violation(at, "write it as an object such as {resources: {limits: {memory: 256Mi}}}", "is not an object")

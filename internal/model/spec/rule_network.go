@@ -125,6 +125,9 @@ func ciliumRule(c *anywherev1.Cluster) Violations {
 		return nil
 	}
 	cilium, at := c.Spec.ClusterNetwork.CNIConfig.Cilium, network+".cniConfig.cilium"
+	if ptr.Deref(cilium.SkipUpgrade, false) {
+		return ownCiliumProblems(cilium, at)
+	}
 	problems := policyProblems(cilium, at+".policyEnforcementMode")
 	problems = append(problems, routingProblems(cilium, at+".routingMode")...)
 	for _, setting := range []struct {
@@ -144,14 +147,10 @@ func ciliumRule(c *anywherev1.Cluster) Violations {
 }
 
 func policyProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
-	skip := ptr.Deref(cilium.SkipUpgrade, false)
 	switch cilium.PolicyEnforcementMode {
 	case "":
 		return nil
 	case anywherev1.CiliumPolicyModeDefault, anywherev1.CiliumPolicyModeNever:
-		if skip {
-			return violation(at, "remove policyEnforcementMode", "policyEnforcementMode must not be set with skipUpgrade")
-		}
 		return nil
 	case anywherev1.CiliumPolicyModeAlways:
 		return violation(at, installOwnNetwork, "the Pod network that Drover installs does not enforce network policies")

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"regexp"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
@@ -84,11 +85,27 @@ func unsupportedRule(c *anywherev1.Cluster) Violations {
 	}
 	problems = append(problems, packagesProblems(c)...)
 	return append(problems, eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
-		if len(g.FailureDomains) == 0 {
-			return nil
-		}
-		return violation(path+".failureDomains", "remove it and use one group per location", "failure domains of workers are not supported")
+		return failureDomainProblems(c, g.FailureDomains, path+".failureDomains")
 	})...)
+}
+
+// metro is the code of a metro.
+var metro = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// failureDomainProblems allows one metro per group: a MachineDeployment can't spread its machines,
+// and dividing a group among several would break its count and its rollout.
+func failureDomainProblems(c *anywherev1.Cluster, domains []string, at string) Violations {
+	switch {
+	case len(domains) == 0:
+		return nil
+	case !remote(c):
+		return violation(at, "remove it", "local machines have no failure domains: all of them run on one host")
+	case len(domains) > 1:
+		return violation(at, "use one group per metro", "a group can be in one failure domain only, not in %d", len(domains))
+	case !metro.MatchString(domains[0]):
+		return violation(at+"[0]", "use the code of a metro, such as da", "%q is not a metro", printable(domains[0]))
+	}
+	return nil
 }
 
 // packagesProblems rejects settings of a package controller per cluster: the manager installs

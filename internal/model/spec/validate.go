@@ -34,7 +34,7 @@ var clusterRules = []func(*anywherev1.Cluster) Violations{
 	proxyRule, noProxyRule, mirrorRule, mirroredRule,
 	healthRule, encryptionRule, podIAMRule,
 	eksaVersionRule,
-	droverVersionRule,
+	droverVersionRule, addOnWaitRule,
 	unsupportedRule,
 }
 

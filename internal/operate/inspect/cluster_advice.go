@@ -63,12 +63,14 @@ var remedies = map[string]string{
 	addonsv1.ReleaseClaimedReason:         "delete the other add-on that installs the same release",
 	clusterv1.MachineDeletingDrainingNodeReason: "wait for its Pods to be evicted; a Pod that a disruption budget protects is evicted once enough of its replicas are healthy: " +
 		"check them on the cluster",
-	anywherev1.WaitingForCapacityReason: "delete clusters or machines that are no longer needed, request fewer, or ask an administrator for more; Drover continues when there is room",
-	anywherev1.WaitingForQuotaReason:    "delete clusters or machines of the namespace, request fewer, or ask an administrator to raise the quota (`drover get quotas`); Drover continues when there is room",
-	reasonPaused:                        "find out who paused it and why; to resume, remove the annotation " + anywherev1.PausedAnnotation + " from the Cluster",
-	reasonFailed:                        "correct the spec, then " + applySpec,
-	reasonUnseen:                        checkManager,
-	reasonBehind:                        checkManager,
+	anywherev1.WaitingForCapacityReason:         "delete clusters or machines that are no longer needed, request fewer, or ask an administrator for more; Drover continues when there is room",
+	anywherev1.WaitingForQuotaReason:            "delete clusters or machines of the namespace, request fewer, or ask an administrator to raise the quota (`drover get quotas`); Drover continues when there is room",
+	anywherev1.WaitingForAddOnsReason:           "see `drover addon status` and `drover get packages`; give the add-on a version that supports the new Kubernetes version, and the upgrade continues",
+	anywherev1.AddOnsTimedOutReason:             "correct the add-on, and the upgrade continues; or continue without it: `drover upgrade cluster -f SPEC --skip-add-on-wait`",
+	reasonPaused:                                "find out who paused it and why; to resume, remove the annotation " + anywherev1.PausedAnnotation + " from the Cluster",
+	reasonFailed:                                "correct the spec, then " + applySpec,
+	reasonUnseen:                                checkManager,
+	reasonBehind:                                checkManager,
 	anywherev1.AutoscalerConstraintNotMetReason: "check that the cluster autoscaler is running, or set the group's count within its bounds",
 }
 

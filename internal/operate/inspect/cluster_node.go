@@ -57,7 +57,7 @@ type Node struct {
 var order = map[string][]string{
 	kindCluster: {
 		anywherev1.CapacityReserved, anywherev1.EtcdReady, anywherev1.ControlPlaneInitialized, anywherev1.DefaultCNIConfigured, anywherev1.ControlPlaneReady, anywherev1.WorkersReady,
-		anywherev1.SecretsEncrypted, anywherev1.Ready,
+		anywherev1.SecretsEncrypted, anywherev1.KubernetesUpgraded, anywherev1.Ready,
 	},
 	kindCAPI: {
 		clusterv1.ClusterTopologyReconciledCondition, clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterControlPlaneInitializedCondition,

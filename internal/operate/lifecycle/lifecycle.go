@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
@@ -31,6 +32,9 @@ type Planner interface {
 	Differences(context.Context) ([]Difference, error)
 	// Versions returns the versions of Kubernetes and Drover before and after an upgrade.
 	Versions(context.Context) ([]Difference, error)
+	// AddOns returns the add-ons that an upgrade of Kubernetes waits for, as far as the caller may
+	// read them.
+	AddOns(context.Context) ([]lockstep.AddOn, error)
 }
 
 var (

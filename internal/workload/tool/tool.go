@@ -43,6 +43,19 @@ type Reverter interface {
 	History(ctx context.Context, cluster *workload.Cluster, id ID) ([]Revision, error)
 }
 
+// Describer is a Tool whose packages say how they depend on Kubernetes.
+type Describer interface {
+	// Describe returns what the wanted package says.
+	Describe(ctx context.Context, want Want) (Description, error)
+}
+
+// Description is what a package says about itself.
+type Description struct {
+	// Kubernetes is the range of supported versions; empty means all.
+	Kubernetes  string
+	Annotations map[string]string
+}
+
 // ErrNotSynced reports that the watches of a cluster have not synced.
 var ErrNotSynced = errors.New("watches of the cluster have not synced")
 

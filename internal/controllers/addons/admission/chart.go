@@ -40,7 +40,7 @@ func (r *chartRules) ValidateCreate(ctx context.Context, c *addonsv1.HelmChartPr
 // ValidateUpdate validates a changed object.
 func (r *chartRules) ValidateUpdate(ctx context.Context, was, is *addonsv1.HelmChartProxy) (admission.Warnings, error) {
 	if reflect.DeepEqual(was.Spec, is.Spec) {
-		return nil, nil
+		return invalid(chartKind, is, changedStage(was, is))
 	}
 	problems, err := r.problems(ctx, is)
 	if err != nil {
@@ -64,6 +64,7 @@ func (r *chartRules) problems(ctx context.Context, c *addonsv1.HelmChartProxy) (
 	problems = append(problems, rollout(spec.Child("rollout"), c.Spec.Rollout)...)
 	problems = append(problems, drift(spec.Child("drift"), c.Spec.Drift)...)
 	problems = append(problems, health(spec.Child("health"), c.Spec.Health)...)
+	problems = append(problems, stage(c)...)
 	denied, err := r.permissions(ctx, c, references{c.Spec.ServiceAccountName, c.Spec.Credentials, c.Spec.TLSConfig})
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (r *releaseRules) ValidateCreate(ctx context.Context, p *addonsv1.HelmRelea
 // immutable, because a change would leave the old release behind.
 func (r *releaseRules) ValidateUpdate(ctx context.Context, was, is *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
 	if reflect.DeepEqual(was.Spec, is.Spec) {
-		return nil, nil
+		return invalid(releaseKind, is, changedStage(was, is))
 	}
 	spec := field.NewPath("spec")
 	problems, err := r.problems(ctx, is)
@@ -70,6 +70,7 @@ func (r *releaseRules) problems(ctx context.Context, p *addonsv1.HelmReleaseProx
 	problems := repository(spec.Child("repoURL"), p.Spec.RepoURL, r.PlainHTTP)
 	problems = append(problems, drift(spec.Child("drift"), p.Spec.Drift)...)
 	problems = append(problems, health(spec.Child("health"), p.Spec.Health)...)
+	problems = append(problems, stage(p)...)
 	refs := references{account: p.Spec.ServiceAccountName}
 	if target.PackageOf(p) == nil { // the controller verifies the owner
 		refs.credentials, refs.tls = p.Spec.Credentials, p.Spec.TLSConfig

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
@@ -115,6 +116,27 @@ func drift(path *field.Path, d *addonsv1.Drift) field.ErrorList {
 		}
 	}
 	return problems
+}
+
+// stage rejects an unknown stage of Kubernetes upgrades.
+func stage(o metav1.Object) field.ErrorList {
+	value, ok := o.GetAnnotations()[addonsv1.UpgradeStageAnnotation]
+	if _, known := lockstep.ParseStage(value); !ok || known {
+		return nil
+	}
+	path := field.NewPath("metadata", "annotations").Key(addonsv1.UpgradeStageAnnotation)
+	return field.ErrorList{field.NotSupported(path, value, append(slices.Clone(lockstep.Stages), addonsv1.NoStage))}
+}
+
+// changedStage rejects a change to an unknown stage. One that exists already must not keep the
+// object from being updated, for example by a controller.
+func changedStage(was, is metav1.Object) field.ErrorList {
+	before, had := was.GetAnnotations()[addonsv1.UpgradeStageAnnotation]
+	after, has := is.GetAnnotations()[addonsv1.UpgradeStageAnnotation]
+	if before == after && had == has {
+		return nil
+	}
+	return stage(is)
 }
 
 // health rejects expressions that don't compile or that don't evaluate to a boolean.

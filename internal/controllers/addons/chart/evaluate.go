@@ -79,7 +79,7 @@ func (c *Controller) evaluate(ctx context.Context, s *scope, t *target, program 
 	if program == s.program && c.settled.has(s.Key(), t.cluster.UID, stamp) {
 		return plan.Change{Verb: plan.Keep}, nil
 	}
-	want, err := program.For(s.Key(), found)
+	want, err := plan.Want(s.chart, program, found)
 	if err != nil {
 		return plan.Change{}, &problem{t.cluster.Name, addonsv1.ValueParsingFailedReason, err, true}
 	}

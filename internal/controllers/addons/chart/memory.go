@@ -148,6 +148,10 @@ func stampOf(s *scope, t *target, f desired.Facts) string {
 	if f.InfraCluster != nil {
 		fmt.Fprint(h, " i", f.InfraCluster.GetUID(), f.InfraCluster.GetResourceVersion())
 	}
+	if a := t.release.Status.Applied; a != nil {
+		fmt.Fprintf(h, "%q%q", a.UpgradeStage, a.Kubernetes)
+	}
+	fmt.Fprintf(h, "%q", s.chart.Annotations[addonsv1.UpgradeStageAnnotation])
 	fmt.Fprint(h, t.release.UID, t.release.Generation, t.release.DeletionTimestamp, t.release.OwnerReferences)
 	for _, m := range []map[string]string{t.cluster.Labels, t.cluster.Annotations, t.release.Labels, t.release.Annotations} {
 		for _, key := range slices.Sorted(maps.Keys(m)) {

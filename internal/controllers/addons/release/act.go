@@ -19,6 +19,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/delegation"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
@@ -106,6 +107,8 @@ type result struct {
 	state   tool.State
 	health  tool.Health
 	changes []tool.Change
+	// about is what the package that was applied says about itself.
+	about tool.Description
 	// began is when the job started, so that later changes are checked again.
 	began time.Time
 }
@@ -119,7 +122,11 @@ func (j job) run(ctx context.Context) (result, error) {
 	})
 	var err error
 	switch j.do {
-	case apply, correct:
+	case apply:
+		if r.state, err = j.tool.Apply(ctx, j.cluster, r.want); err == nil {
+			r.about, err = j.describe(ctx)
+		}
+	case correct:
 		r.state, err = j.tool.Apply(ctx, j.cluster, r.want)
 	case remove:
 		r.state, err = tool.State{}, j.tool.Remove(ctx, j.cluster, r.want)
@@ -131,6 +138,14 @@ func (j job) run(ctx context.Context) (result, error) {
 		r.changes, err = j.tool.Diff(ctx, j.cluster, r.want)
 	}
 	return r, err
+}
+
+// describe returns what the package says about itself, if the tool knows.
+func (j job) describe(ctx context.Context) (tool.Description, error) {
+	if d, ok := j.tool.(tool.Describer); ok {
+		return d.Describe(ctx, j.want)
+	}
+	return tool.Description{}, nil
 }
 
 // revert rolls back to the previous revision, or uninstalls if there is none.
@@ -199,11 +214,18 @@ func (v *visit) remember(r result, change func(*knowledge)) {
 	})
 }
 
+// maxRange bounds what a chart can put into the status.
+const maxRange = 256
+
 func (v *visit) recordApplied(r result, fingerprint string) {
 	before := v.release.Status.Revision
 	now := metav1.NewTime(v.Clock.Now())
 	v.release.Status.Applied = &addonsv1.AppliedRelease{
 		Fingerprint: fingerprint, Chart: r.want.Resolved.Digest, Version: r.want.Resolved.Version, Stamp: r.state.Stamp, At: &now,
+		Kubernetes: text.TruncateTo(r.about.Kubernetes, maxRange),
+	}
+	if stage, ok := lockstep.ParseStage(r.about.Annotations[addonsv1.UpgradeStageAnnotation]); ok {
+		v.release.Status.Applied.UpgradeStage = stage
 	}
 	v.release.Status.Attempt = nil
 	if r.state.Revision != before {

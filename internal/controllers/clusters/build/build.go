@@ -49,6 +49,13 @@ type Input struct {
 	// its version. Without Charts, there is no network.
 	Charts     string
 	CNIVersion string
+	// KubernetesVersion is the version of the control plane, and of workers without one of their own.
+	// Empty means the one in the spec. A Kubernetes upgrade that waits for add-ons sets another one.
+	KubernetesVersion string
+	// HoldWorkers keeps the version of existing workers.
+	HoldWorkers bool
+	// Upgrade is the record of a Kubernetes upgrade in progress, or empty.
+	Upgrade string
 	// Now are the existing objects; nil if there are none.
 	Now *Existing
 }
@@ -84,7 +91,8 @@ type Set struct {
 	HealthChecks []*clusterv1.MachineHealthCheck
 	Network      *addonsv1.HelmChartProxy
 
-	// Held are the worker groups that wait for the control plane to have their version.
+	// Held are the worker groups that wait for the control plane to have their version, or for
+	// add-ons.
 	Held []string
 }
 
@@ -171,6 +179,9 @@ func (b *builder) check() error {
 }
 
 func (b *builder) versions() (err error) {
+	if b.version = b.KubernetesVersion; b.version != "" {
+		return nil
+	}
 	b.version, err = b.Version(b.cluster.Spec.KubernetesVersion)
 	return err
 }

@@ -3,8 +3,11 @@ package build
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/model/demand"
@@ -29,6 +32,9 @@ func (b *builder) infrastructure() error {
 			InfrastructureRef: reference(infrav1.GroupVersion.Group, "PacketCluster", b.cluster.Name),
 		},
 	}
+	if err := b.annotateCluster(); err != nil {
+		return err
+	}
 	if b.set.ControlPlane != nil || b.Now.ControlPlane != nil {
 		b.set.Cluster.Spec.ControlPlaneRef = ControlPlaneReference(b.cluster.Name)
 	}
@@ -41,6 +47,21 @@ func (b *builder) infrastructure() error {
 	spec.CredentialsRef = &infrav1.CredentialsReference{Name: credentials}
 	b.endpoint(&spec)
 	b.set.Infrastructure = &infrav1.PacketCluster{ObjectMeta: b.meta(b.cluster.Name), Spec: spec}
+	return nil
+}
+
+// annotateCluster adds what add-ons read: the upgrade in progress, and the settings of the user's
+// Cilium.
+func (b *builder) annotateCluster() error {
+	values, err := ciliumValues(b.cluster)
+	if err != nil {
+		return err
+	}
+	for name, value := range map[string]string{addonsv1.KubernetesUpgradeAnnotation: b.Upgrade, anywherev1.CiliumValuesAnnotation: values} {
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&b.set.Cluster.ObjectMeta, name, value)
+		}
+	}
 	return nil
 }
 

@@ -17,13 +17,13 @@ import (
 	"github.com/drover-dev/drover/internal/model/inplace"
 )
 
-// Machinery identifies the templates and the version of machines. All of it changes at once, so
-// that a group is replaced once.
-type Machinery struct{ Version, Machines, Bootstrap string }
+// Machinery identifies the templates, the version and the location of machines. All of it changes
+// at once, so that a group is replaced once.
+type Machinery struct{ Version, Machines, Bootstrap, FailureDomain string }
 
 // MachineryOf returns the machinery of a MachineDeployment or MachineSet.
 func MachineryOf(s clusterv1.MachineSpec) Machinery {
-	return Machinery{Version: s.Version, Machines: s.InfrastructureRef.Name, Bootstrap: s.Bootstrap.ConfigRef.Name}
+	return Machinery{Version: s.Version, Machines: s.InfrastructureRef.Name, Bootstrap: s.Bootstrap.ConfigRef.Name, FailureDomain: s.FailureDomain}
 }
 
 // workers builds a MachineDeployment and its templates for each group.
@@ -44,12 +44,12 @@ func (b *builder) group(group *anywherev1.WorkerNodeGroupConfiguration) error {
 	if err != nil {
 		return err
 	}
-	if now != nil && isNewerThanControlPlane(target, b.Now) {
+	if now != nil && (isNewerThanControlPlane(target, b.Now) || b.HoldWorkers && target != now.Spec.Template.Spec.Version) {
 		b.set.Held = append(b.set.Held, group.Name)
 		b.set.Workers = append(b.set.Workers, b.deployment(group, now, machineryOf(now)))
 		return nil
 	}
-	made := Machinery{Version: target}
+	made := Machinery{Version: target, FailureDomain: failureDomain(group)}
 	used := machineryOf(now)
 	if made.Machines, err = b.machineTemplate(group.Name, used.Machines, group.MachineGroupRef); err != nil {
 		return err
@@ -67,6 +67,14 @@ func (b *builder) groupVersion(group *anywherev1.WorkerNodeGroupConfiguration) (
 		return b.version, nil
 	}
 	return b.Version(*group.KubernetesVersion)
+}
+
+// failureDomain returns the metro of a group, or an empty string for the location of the cluster.
+func failureDomain(group *anywherev1.WorkerNodeGroupConfiguration) string {
+	if len(group.FailureDomains) == 0 {
+		return ""
+	}
+	return group.FailureDomains[0]
 }
 
 // isNewerThanControlPlane reports whether workers of a version would be newer than an existing
@@ -103,6 +111,7 @@ func (b *builder) deployment(group *anywherev1.WorkerNodeGroupConfiguration, now
 	out.Spec.Template.Spec = clusterv1.MachineSpec{
 		ClusterName:       b.cluster.Name,
 		Version:           m.Version,
+		FailureDomain:     m.FailureDomain,
 		InfrastructureRef: reference(infrav1.GroupVersion.Group, "PacketMachineTemplate", m.Machines),
 		Bootstrap:         clusterv1.Bootstrap{ConfigRef: reference(bootstrapAPIGroup, "KubeadmConfigTemplate", m.Bootstrap)},
 		Deletion:          clusterv1.MachineDeletionSpec{NodeDeletionTimeoutSeconds: ptr.To[int32](nodeDeletionTimeout)},

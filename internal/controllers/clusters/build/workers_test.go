@@ -62,7 +62,7 @@ func TestHeldGroupsKeepTheirTemplates(t *testing.T) {
 	}
 	in.Now.ControlPlane.Status.Version = "v1.36.3"
 	after := machineryOf(build(t, in).Workers[0])
-	if want := (Machinery{"v1.36.3", "small-md-0-1", "small-md-0-2"}); after != want {
+	if want := (Machinery{Version: "v1.36.3", Machines: "small-md-0-1", Bootstrap: "small-md-0-2"}); after != want {
 		t.Errorf("got %+v, want %+v", after, want)
 	}
 }

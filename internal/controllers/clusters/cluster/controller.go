@@ -9,8 +9,8 @@
 // It never calls a workload cluster, and never polls: watches trigger every reconcile. Only a new
 // Cluster asks whether there are machines (package capacity), and waits until there are. Workers
 // are applied together with their control plane, and Cluster API makes them wait for it; only a
-// newer version waits here until the control plane has it. Start with Reconcile; all conditions are
-// computed in status.go.
+// newer version waits here until the control plane has it, and both wait for add-ons (package
+// lockstep). Start with Reconcile; all conditions are computed in status.go.
 package cluster
 
 import (
@@ -82,6 +82,8 @@ type Controller struct {
 	// Events receives events.
 	Events record.EventRecorder
 	Clock  clock.PassiveClock
+	// Indexed reports that the cache has the indexes of package index of add-ons.
+	Indexed bool
 	// WatchFilter limits the controller to objects with this value of the watch label; empty means
 	// all.
 	WatchFilter string
@@ -124,6 +126,7 @@ func (c *Controller) steps(s *scope) []reconcile.Step[*scope] {
 		{Doing: "finding the management cluster", Run: c.findManagement},
 		{Doing: "reading credentials", Run: c.readCredentials},
 		{Doing: "reserving machines", Run: c.reserve},
+		{Doing: "keeping add-ons in step", Run: c.keepInStep},
 		{Doing: "preparing encryption", Run: c.encrypt},
 		{Doing: "building objects", Run: c.build},
 		{Doing: "checking upgrades in place", Run: c.checkInPlace},

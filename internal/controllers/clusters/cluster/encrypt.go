@@ -88,13 +88,9 @@ func unusable(err error) error {
 
 // encryptionFacts gathers what the next state depends on.
 func (c *Controller) encryptionFacts(ctx context.Context, s *scope) (encryption.Facts, error) {
-	version, err := c.Version(s.config.Cluster.Spec.KubernetesVersion)
-	if err != nil {
-		return encryption.Facts{}, fail(anywherev1.ClusterInvalidReason, "%s", err.Error())
-	}
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err = c.Metadata.Get(ctx, encryption.Key(s.cluster.Name), meta)
+	err := c.Metadata.Get(ctx, encryption.Key(s.cluster.Name), meta)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return encryption.Facts{}, fmt.Errorf("reading the metadata of Secret %q: %w", encryptionName(s), err)
@@ -103,7 +99,7 @@ func (c *Controller) encryptionFacts(ctx context.Context, s *scope) (encryption.
 	}
 	s.encryptionProblem = meta.Annotations[anywherev1.EncryptionProblemAnnotation]
 	return encryption.Facts{
-		Cluster: s.config.Cluster, ControlPlane: s.live.controlPlane, Version: version, RolledOut: s.rolledOut(version),
+		Cluster: s.config.Cluster, ControlPlane: s.live.controlPlane, Version: s.version, RolledOut: s.rolledOut(s.version),
 		Rotation: meta.Annotations[anywherev1.EncryptionRotateAnnotation],
 		NewKey:   func() (apiserverv1.Key, error) { return atrest.NewKey(c.Clock.Now()) },
 	}, nil

@@ -19,6 +19,8 @@ const (
 	deletedReason = "Deleted"
 	failedReason  = "Failed"
 	foreignReason = "NotOurs"
+
+	addOnsSkippedReason = "AddOnsSkipped"
 )
 
 // event records what was done to an object. The reason is the verb.
@@ -37,7 +39,8 @@ func (c *Controller) eventStatus(before, after *anywherev1.Cluster) {
 		c.Events.Event(after, corev1.EventTypeWarning, failedReason, *is.FailureMessage)
 	}
 	c.eventReservation(before, after)
-	for _, kind := range []string{anywherev1.EtcdReady, anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.SecretsEncrypted, anywherev1.Ready} {
+	c.eventAddOns(before, after)
+	for _, kind := range []string{anywherev1.EtcdReady, anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.SecretsEncrypted, anywherev1.KubernetesUpgraded, anywherev1.Ready} {
 		if meta.IsStatusConditionTrue(is.Conditions, kind) && !meta.IsStatusConditionTrue(was.Conditions, kind) {
 			c.Events.Eventf(after, corev1.EventTypeNormal, kind, "%s became %s", kind, metav1.ConditionTrue)
 		}
@@ -52,6 +55,20 @@ func (c *Controller) eventReservation(before, after *anywherev1.Cluster) {
 		c.Events.Event(after, corev1.EventTypeWarning, is.Reason, is.Message)
 	case is == nil && was != nil && after.Status.FailureReason == nil:
 		c.Events.Event(after, corev1.EventTypeNormal, anywherev1.CapacityReserved, "Reserved the machines of the cluster")
+	}
+}
+
+// eventAddOns records that an upgrade starts to wait for add-ons, and that it takes too long.
+func (c *Controller) eventAddOns(before, after *anywherev1.Cluster) {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, anywherev1.KubernetesUpgraded), meta.FindStatusCondition(after.Status.Conditions, anywherev1.KubernetesUpgraded)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return
+	}
+	switch is.Reason {
+	case anywherev1.WaitingForAddOnsReason:
+		c.Events.Event(after, corev1.EventTypeNormal, is.Reason, is.Message)
+	case anywherev1.AddOnsTimedOutReason:
+		c.Events.Event(after, corev1.EventTypeWarning, is.Reason, is.Message)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -26,14 +27,18 @@ type scope struct {
 	config *spec.Config
 	input  build.Input
 	wanted *build.Set
+	// upgrade is the progress of a Kubernetes upgrade, and version that of the control plane until it
+	// may go on. Both are empty until the step that keeps add-ons in step.
+	upgrade *lockstep.Decision
+	version string
 	// packages is nil until the step that enables packages.
 	packages *packagesState
 	// encryption is how API servers encrypt Secrets; nil without a key of the cluster.
 	encryption *encryption.State
 	// encryptionProblem is why Secrets can't be encrypted with a new key, or "".
 	encryptionProblem string
-	// next is when to reconcile again without an event; 0 means never.
-	next time.Duration
+	// postponed is when requests for new certificates take effect; 0 means that none waits.
+	postponed time.Duration
 	// released means that the finalizer was removed, so that no status is written.
 	released bool
 }
@@ -90,12 +95,29 @@ func (c *Controller) close(ctx context.Context, s *scope, outcome error) (ctrl.R
 	}
 	s.cluster.Status = status(s.facts(outcome, c.Clock.Now()))
 	before := s.visit.Before()
-	result, err := s.visit.Close(ctx, outcome, s.next)
+	result, err := s.visit.Close(ctx, outcome, s.next())
 	if s.visit.Before() != before { // It was written.
 		c.eventStatus(before, s.cluster)
 		c.Figures.Report(ctx, s.cluster, c.journal.Ended(before, s.cluster)...)
 	}
 	return result, err
+}
+
+// next returns when to reconcile again if nothing happens: when an upgrade has waited for too long,
+// or when a request for new certificates takes effect. 0 means never.
+func (s *scope) next() time.Duration {
+	if s.upgrade == nil {
+		return s.postponed
+	}
+	return earlier(s.postponed, s.upgrade.Next)
+}
+
+// earlier returns the shorter one of two durations. 0 means never.
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // fail returns an error that the user must correct.

@@ -42,6 +42,9 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o 
 		For(&anywherev1.Cluster{}, builder.WithPredicates(filter, predicate.Funcs{UpdateFunc: userChanged})).
 		Watches(&anywherev1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.othersOf), builder.WithPredicates(predicate.Funcs{UpdateFunc: never})).
 		Watches(&addonsv1.HelmReleaseProxy{}, handler.EnqueueRequestsFromMapFunc(c.ofRelease), builder.WithPredicates(predicate.Funcs{UpdateFunc: statusChanged})).
+		Watches(&addonsv1.HelmChartProxy{}, handler.EnqueueRequestsFromMapFunc(c.ofAddOn), builder.WithPredicates(predicate.Funcs{UpdateFunc: declarationChanged})).
+		Watches(&packagesv1.Package{}, handler.EnqueueRequestsFromMapFunc(c.ofAddOn), builder.WithPredicates(predicate.Funcs{UpdateFunc: declarationChanged})).
+		Watches(&packagesv1.PackageBundleController{}, handler.EnqueueRequestsFromMapFunc(c.ofAddOn), builder.WithPredicates(predicate.Funcs{UpdateFunc: declarationChanged})).
 		Watches(&packagesv1.PackageBundleController{}, handler.EnqueueRequestsFromMapFunc(c.ofPackages), builder.WithPredicates(predicate.Funcs{UpdateFunc: never})).
 		WatchesRawSource(source.Kind(metadata, metaOf("Secret"), handler.EnqueueRequestsFromMapFunc(c.ofSecret), predicate.Funcs{UpdateFunc: versionChanged})).
 		WatchesRawSource(source.Kind(metadata, metaOf("Namespace"), handler.EnqueueRequestsFromMapFunc(c.ofPackages), predicate.Funcs{UpdateFunc: versionChanged}))

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/inplace"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 )
 
 // facts are the inputs of the status.
@@ -44,6 +45,8 @@ type facts struct {
 	encryptionProblem string
 	// held are the groups that wait for the control plane.
 	held []string
+	// upgrade is the progress of a Kubernetes upgrade; nil if nothing is known in this reconcile.
+	upgrade *lockstep.Decision
 	// packages is nil if nothing is known about packages in this reconcile.
 	packages *packagesState
 	// children is the sum of the generations of the objects that the Cluster references.
@@ -65,7 +68,7 @@ func (s *scope) facts(outcome error, now time.Time) facts {
 		cluster: s.cluster, controlPlane: s.live.controlPlane, etcd: s.live.etcd, workers: s.live.workers, sets: s.live.sets, machines: s.live.machines,
 		network: s.live.network, release: s.live.release, encryption: s.encryption, encryptionProblem: s.encryptionProblem,
 		networkOurs: s.live.network != nil && !s.cluster.IsSkipUpgrade(),
-		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now, packages: s.packages, drover: version.Get().Version,
+		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now, packages: s.packages, upgrade: s.upgrade, drover: version.Get().Version,
 	}
 	if wait := reconcile.AsWait(outcome); wait != nil {
 		f.waiting = wait.Message
@@ -128,6 +131,9 @@ func status(f facts) anywherev1.ClusterStatus {
 	if f.encryption != nil {
 		verdicts = append(verdicts, kindVerdict{anywherev1.SecretsEncrypted, secretsEncrypted(f)})
 	}
+	if f.upgrade != nil && f.upgrade.Upgrade != nil {
+		verdicts = append(verdicts, kindVerdict{anywherev1.KubernetesUpgraded, upgraded(f)})
+	}
 	ready := yes(anywherev1.ReadyReason)
 	for _, v := range verdicts {
 		set(&out, f, v.kind, v.verdict)
@@ -135,6 +141,7 @@ func status(f facts) anywherev1.ClusterStatus {
 			ready = v.verdict
 		}
 	}
+	setUpgraded(&out, f)
 	setReservation(&out, f)
 	setRenewal(&out, f)
 	setPackages(&out, f)

@@ -20,7 +20,7 @@ func (s *scope) postponeRenewals(config *anywherev1.Cluster, now time.Time) {
 	for _, annotation := range []string{anywherev1.RenewControlPlaneAnnotation, anywherev1.RenewEtcdAnnotation} {
 		if since, requested := build.Requested(config, annotation); requested && since.After(now) {
 			delete(config.Annotations, annotation)
-			s.next = max(s.next, since.Sub(now))
+			s.postponed = earlier(s.postponed, since.Sub(now))
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestRequestsForTheFutureWait(t *testing.T) {
 	c.Annotations = map[string]string{anywherev1.RenewControlPlaneAnnotation: "2026-05-01T12:00:30Z", anywherev1.RenewEtcdAnnotation: "2026-05-01T11:00:00Z"}
 	s := &scope{}
 	s.postponeRenewals(c, now)
-	if _, kept := c.Annotations[anywherev1.RenewControlPlaneAnnotation]; kept || s.next != 30*time.Second || c.Annotations[anywherev1.RenewEtcdAnnotation] == "" {
-		t.Errorf("next in %s, requests %v", s.next, c.Annotations)
+	if _, kept := c.Annotations[anywherev1.RenewControlPlaneAnnotation]; kept || s.next() != 30*time.Second || c.Annotations[anywherev1.RenewEtcdAnnotation] == "" {
+		t.Errorf("next in %s, requests %v", s.next(), c.Annotations)
 	}
 }

@@ -71,6 +71,9 @@ func workersReady(f facts) verdict {
 	if initialized(f).status != metav1.ConditionTrue {
 		return no(anywherev1.ControlPlaneNotInitializedReason, "%s", anywherev1.FirstControlPlaneUnavailableMessage)
 	}
+	if waiting := waitsForAddOns(f); waiting != nil && len(f.held) > 0 {
+		return *waiting
+	}
 	if len(f.held) > 0 {
 		return no(anywherev1.ControlPlaneNotReadyReason, "%s", anywherev1.ControlPlaneNotReadyMessage)
 	}

@@ -21,6 +21,8 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/capacity"
+	"github.com/drover-dev/drover/internal/model/addons/index"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -38,12 +40,14 @@ func userChanged(e event.UpdateEvent) bool {
 		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
 }
 
-// statusChanged reports whether the inputs of DefaultCNIConfigured have changed.
+// statusChanged reports whether the inputs of DefaultCNIConfigured, or of an upgrade that waits for
+// a release, have changed.
 func statusChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*addonsv1.HelmReleaseProxy)
 	is, ok2 := e.ObjectNew.(*addonsv1.HelmReleaseProxy)
 	return !ok || !ok2 || was.Generation != is.Generation || was.Status.ObservedGeneration != is.Status.ObservedGeneration ||
-		!equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
+		!equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) || !equality.Semantic.DeepEqual(was.Status.Applied, is.Status.Applied) ||
+		!maps.Equal(was.Annotations, is.Annotations) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()
 }
 
 // certificateChanged reports changes of the certificates and of an upgrade in place, the only
@@ -67,13 +71,33 @@ func ofLabels(_ context.Context, o client.Object) []reconcile.Request {
 	return request(labels[anywherev1.ClusterNamespaceLabel], labels[anywherev1.ClusterNameLabel])
 }
 
-// ofRelease returns the Cluster of a release of the Pod network.
+// ofRelease returns the Cluster of a release of the Pod network, or of any release while the
+// Cluster is upgraded.
 func (c *Controller) ofRelease(ctx context.Context, o client.Object) []reconcile.Request {
 	release, ok := o.(*addonsv1.HelmReleaseProxy)
-	if !ok || release.Namespace != anywherev1.SystemNamespace || release.Labels[addonsv1.HelmChartProxyLabel] != build.NetworkName(release.Spec.ClusterRef.Name) {
+	if !ok {
 		return nil
 	}
-	return c.ofName(ctx, release.Spec.ClusterRef.Name)
+	key := index.ClusterKey(release)
+	if release.Namespace == anywherev1.SystemNamespace && release.Labels[addonsv1.HelmChartProxyLabel] == build.NetworkName(key.Name) {
+		return c.ofName(ctx, key.Name)
+	}
+	made := &clusterv1.Cluster{}
+	if key.Namespace != anywherev1.SystemNamespace || c.Client.Get(ctx, key, made, client.UnsafeDisableDeepCopy) != nil || lockstep.Of(made) == nil {
+		return nil
+	}
+	return ofLabels(ctx, made)
+}
+
+// ofAddOn returns the Clusters that are upgraded, which may wait for an add-on.
+func (c *Controller) ofAddOn(ctx context.Context, _ client.Object) []reconcile.Request {
+	return c.all(ctx, isUpgrading)
+}
+
+// declarationChanged reports whether the stage of an add-on, or which clusters it is for, may have
+// changed.
+func declarationChanged(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
 }
 
 // ofName returns the Cluster of a Cluster API cluster.

@@ -34,6 +34,7 @@ var stages = map[string]string{
 	anywherev1.ControlPlaneReady:       "control-plane",
 	anywherev1.DefaultCNIConfigured:    "network",
 	anywherev1.WorkersReady:            "workers",
+	anywherev1.KubernetesUpgraded:      "kubernetes",
 	anywherev1.Ready:                   Total,
 }
 
@@ -72,7 +73,8 @@ func operation(before *anywherev1.Cluster, was *metav1.Condition) Operation {
 		return Create
 	}
 	switch was.Reason {
-	case anywherev1.RollingUpgradeInProgressReason, anywherev1.InPlaceUpgradeInProgressReason, anywherev1.DefaultCNIUpgradeInProgressReason:
+	case anywherev1.RollingUpgradeInProgressReason, anywherev1.InPlaceUpgradeInProgressReason, anywherev1.DefaultCNIUpgradeInProgressReason,
+		anywherev1.WaitingForAddOnsReason, anywherev1.AddOnsTimedOutReason:
 		return Upgrade
 	case anywherev1.ScalingUpReason, anywherev1.ScalingDownReason, anywherev1.AutoscalerConstraintNotMetReason:
 		return Scale

@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/requester"
+	"github.com/drover-dev/drover/internal/model/lockstep"
 	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/target"
 	"github.com/drover-dev/drover/internal/registry/bundle"
@@ -27,11 +29,29 @@ type packageRules struct {
 
 // ValidateCreate checks a Package against the active bundle.
 func (r *packageRules) ValidateCreate(ctx context.Context, p *packagesv1.Package) (admission.Warnings, error) {
+	if err := checkStage(p); err != nil {
+		return nil, invalid(p.Name, err)
+	}
 	return r.validate(ctx, &packagesv1.Package{}, p)
+}
+
+// checkStage rejects an unknown stage of Kubernetes upgrades.
+func checkStage(p *packagesv1.Package) error {
+	value, ok := p.Annotations[addonsv1.UpgradeStageAnnotation]
+	if _, known := lockstep.ParseStage(value); !ok || known {
+		return nil
+	}
+	return fmt.Errorf("annotation %s has the unknown value %q; use BeforeControlPlane, BeforeWorkers, AfterWorkers or None", addonsv1.UpgradeStageAnnotation, value)
 }
 
 // ValidateUpdate checks a changed spec against the active bundle.
 func (r *packageRules) ValidateUpdate(ctx context.Context, was, is *packagesv1.Package) (admission.Warnings, error) {
+	before, had := was.Annotations[addonsv1.UpgradeStageAnnotation]
+	if after, has := is.Annotations[addonsv1.UpgradeStageAnnotation]; after != before || has != had {
+		if err := checkStage(is); err != nil {
+			return nil, invalid(is.Name, err)
+		}
+	}
 	if reflect.DeepEqual(was.Spec, is.Spec) && (isInternal(was) || !isInternal(is)) {
 		return nil, nil
 	}

@@ -25,6 +25,8 @@ type Facts struct {
 	ControlPlane, InfraCluster *unstructured.Unstructured
 	// Release is the existing release, or nil. Its random values are kept.
 	Release *addonsv1.HelmReleaseProxy
+	// Kubernetes replaces the version of a cluster that is being upgraded; empty means its own.
+	Kubernetes string
 }
 
 // MissingError reports that an object that a cluster refers to doesn't exist yet.
@@ -94,6 +96,12 @@ func (f Facts) data() (template.Data, error) {
 	if f.ControlPlane != nil {
 		d.ControlPlane = f.ControlPlane.Object
 	}
+	if f.Kubernetes != "" && f.ControlPlane != nil {
+		d.ControlPlane = f.ControlPlane.DeepCopy().Object // the object is shared
+		if err := unstructured.SetNestedField(d.ControlPlane, f.Kubernetes, "spec", "version"); err != nil {
+			return d, fmt.Errorf("setting the version of %s %q: %w", f.ControlPlane.GetKind(), f.ControlPlane.GetName(), err)
+		}
+	}
 	if f.InfraCluster != nil {
 		d.InfraCluster = f.InfraCluster.Object
 	}
@@ -110,6 +118,9 @@ func (f Facts) data() (template.Data, error) {
 // kubernetes returns the desired Kubernetes version of the cluster, because add-ons should be early
 // rather than late.
 func (f Facts) kubernetes() string {
+	if f.Kubernetes != "" {
+		return f.Kubernetes
+	}
 	if v := f.Cluster.Spec.Topology.Version; v != "" {
 		return v
 	}

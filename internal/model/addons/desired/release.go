@@ -32,6 +32,9 @@ type Release struct {
 	// StableDigest identifies values with random parts, see template.StableDigest. It is empty if
 	// there are none.
 	StableDigest string
+	// Kubernetes is the new version of a cluster that is being upgraded, if the release was rendered
+	// for it.
+	Kubernetes string
 }
 
 // For returns the release that the HelmChartProxy named chart wants on a cluster.

@@ -124,6 +124,9 @@ func annotate(object *addonsv1.HelmReleaseProxy, want desired.Release) {
 	if want.StableDigest != "" {
 		annotations[addonsv1.StillValuesAnnotation] = want.StableDigest
 	}
+	if want.Kubernetes != "" {
+		annotations[addonsv1.KubernetesVersionAnnotation] = want.Kubernetes
+	}
 	object.Annotations = annotations
 }
 

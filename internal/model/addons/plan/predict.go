@@ -106,7 +106,7 @@ func (p predictor) want(ctx context.Context, cluster *clusterv1.Cluster, existin
 		return desired.Release{}, err
 	}
 	facts.Release = existing // keeps its random values
-	return p.program.For(ctrlclient.ObjectKeyFromObject(p.chart), facts)
+	return Want(p.chart, p.program, facts)
 }
 
 // orphans predicts the releases on clusters that aren't selected.

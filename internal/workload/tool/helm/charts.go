@@ -52,6 +52,16 @@ func (c *charts) load(ctx context.Context, ref artifact.Ref, resolved artifact.R
 	return clone(chart), nil
 }
 
+// Describe returns what the chart says about Kubernetes. It loads a chart that was just installed
+// from memory.
+func (e *Engine) Describe(ctx context.Context, want tool.Want) (tool.Description, error) {
+	chart, err := e.charts.load(ctx, want.Package, want.Resolved)
+	if err != nil {
+		return tool.Description{}, err
+	}
+	return tool.Description{Kubernetes: chart.Metadata.KubeVersion, Annotations: chart.Metadata.Annotations}, nil
+}
+
 // clone copies what processing dependencies modifies: the tree, which parts are enabled, and their
 // values. Templates and files are shared.
 func clone(chart *chartv2.Chart) *chartv2.Chart {

@@ -29,8 +29,9 @@ type Engine struct {
 }
 
 var (
-	_ tool.Tool     = (*Engine)(nil)
-	_ tool.Reverter = (*Engine)(nil)
+	_ tool.Tool      = (*Engine)(nil)
+	_ tool.Reverter  = (*Engine)(nil)
+	_ tool.Describer = (*Engine)(nil)
 )
 
 // New returns an engine that fetches charts from f.
