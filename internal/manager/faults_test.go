@@ -249,7 +249,7 @@ func TestFrozenLeaderDoesNotWriteAgain(t *testing.T) {
 	awaitLeader(t, clients, leader)
 	eventually(t, func() error {
 		if err := c.get(name, &infrav1.PacketMachine{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("PacketMachine %s without a Machine is still there: %v", name, err)
+			return fmt.Errorf("PacketMachine %s without a Machine is still there: %w", name, err)
 		}
 		return nil
 	})

@@ -182,7 +182,7 @@ const (
 // modelStore opens a store in memory, where the kernel has some: a run writes thousands of times.
 func modelStore(t *testing.T) (*store.Store, *inventory.Sealer) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "drover-model-")
+	dir, err := os.MkdirTemp("/dev/shm", "drover-model-") //nolint:usetesting // t.TempDir is on a disk.
 	if err != nil {
 		dir = t.TempDir()
 	}
@@ -212,7 +212,7 @@ func addressOfName(name string) netip.Prefix {
 // newModelRun begins with three servers that were never checked, and no device.
 func newModelRun(t *testing.T, st *store.Store, sealer *inventory.Sealer, seed uint64) *modelRun {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // Reproducible on purpose.
+	random := rand.New(rand.NewPCG(seed, 42))
 	r := &modelRun{t: t, store: st, sealer: sealer, random: random, driver: &simulated{hardware: &hardware{random: random, occupant: map[string]string{}, dirty: map[string]bool{}}}}
 	err := st.Update(func(tx *store.Tx) error {
 		var err error

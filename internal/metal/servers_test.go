@@ -309,7 +309,7 @@ func TestCapacityIsThatOfTheInventory(t *testing.T) {
 		{Plan: "c3.small.x86", Metro: "da", Quantity: 1}, {Plan: "c3.small.x86", Metro: "am", Quantity: 1}, {Plan: "m3.large.x86", Metro: "da", Quantity: 1},
 	}}
 	w.must(http.StatusOK, "POST", "/capacity/metros", ask, &out)
-	if got := []bool{out.Servers[0].Available, out.Servers[1].Available, out.Servers[2].Available}; got[0] != true || got[1] || got[2] {
+	if got := []bool{out.Servers[0].Available, out.Servers[1].Available, out.Servers[2].Available}; !got[0] || got[1] || got[2] {
 		t.Errorf("got %v, want one server of the plan, wherever it is", got)
 	}
 }

@@ -211,8 +211,12 @@ func TestUpgradePlanListsAddOnsByStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"NAME", "CURRENT VERSION", "NEXT VERSION"}, {"kubernetes", "1.35", "1.36"}, nil,
-		{"UPGRADED", "KIND", "ADD-ON", "PROBLEM"}, {"BeforeControlPlane", "HelmChartProxy", "cilium", "-"}, {"AfterWorkers", "Package", "agent", "it is too old"},
+		{"NAME", "CURRENT VERSION", "NEXT VERSION"},
+		{"kubernetes", "1.35", "1.36"},
+		nil,
+		{"UPGRADED", "KIND", "ADD-ON", "PROBLEM"},
+		{"BeforeControlPlane", "HelmChartProxy", "cilium", "-"},
+		{"AfterWorkers", "Package", "agent", "it is too old"},
 	}
 	if diff := cmp.Diff(want, cells(out.String())); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)

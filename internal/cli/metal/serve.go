@@ -143,24 +143,24 @@ func (o *serveOptions) serve(ctx context.Context, io *ui.IO, home metal.Home, s 
 
 // serveUntil serves until the context ends, and lets calls finish.
 func serveUntil(ctx context.Context, s *metal.Server, listeners []net.Listener) error {
-	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		s.EndWaits()
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 		defer cancel()
-		stopped <- server.Shutdown(end)
+		stopped <- web.Shutdown(end)
 	})
 	defer stop()
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { ended <- server.Serve(l) }()
+		go func() { ended <- web.Serve(l) }()
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return errors.Join(err, server.Close())
+		return errors.Join(err, web.Close())
 	}
 	if err := <-stopped; err != nil {
-		return server.Close()
+		return web.Close()
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (w *world) etcdMachines() map[string]bool {
 // renewCertificates runs the command as a user without access to machines or Secrets.
 func (w *world) renewCertificates(endpoints []string) {
 	w.Helper()
-	members, planes, client := w.etcdMachines(), w.controlPlaneMachines(), w.clientCertificate()
+	members, planes, certificate := w.etcdMachines(), w.controlPlaneMachines(), w.clientCertificate()
 	w.drover("renew", "certificates", apart, "-n", w.ns)
 	for name := range w.etcdMachines() {
 		if members[name] {
@@ -136,7 +136,7 @@ func (w *world) renewCertificates(endpoints []string) {
 			w.Errorf("control plane machine %q has its old certificate", name)
 		}
 	}
-	if w.clientCertificate() == client {
+	if w.clientCertificate() == certificate {
 		w.Error("API servers connect to etcd with the old certificate")
 	}
 	if diff := cmp.Diff(endpoints, w.externalEndpoints(1)); diff != "" {

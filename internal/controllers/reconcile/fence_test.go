@@ -74,7 +74,9 @@ func TestFenceHoldsBackWritesWithoutLease(t *testing.T) {
 	}{
 		{"never renewed", func(*fenced) error { return nil }, false},
 		{"just acquired", func(f *fenced) error { return f.send(t.Context(), t, http.MethodPost, leasePath, held) }, true},
-		{"just renewed", func(f *fenced) error { return f.send(t.Context(), t, http.MethodPut, leasePath+"/drover-manager", held) }, true},
+		{"just renewed", func(f *fenced) error {
+			return f.send(t.Context(), t, http.MethodPut, leasePath+"/drover-manager", held)
+		}, true},
 		{"renewed before the deadline", func(f *fenced) error {
 			err := f.send(t.Context(), t, http.MethodPut, leasePath+"/drover-manager", held)
 			f.clock = f.clock.Add(9 * time.Second)

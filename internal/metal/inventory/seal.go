@@ -48,7 +48,7 @@ func (s *Sealer) Seal(id string, secrets driver.Secrets) ([]byte, error) {
 	if secrets == (driver.Secrets{}) {
 		return nil, nil
 	}
-	plain, err := json.Marshal(secrets)
+	plain, err := json.Marshal(secrets) //nolint:gosec // It is encrypted below.
 	if err != nil {
 		return nil, err
 	}
@@ -71,5 +71,6 @@ func (s *Sealer) Open(id string, sealed []byte) (driver.Secrets, error) {
 	if err != nil {
 		return secrets, errors.New("the secrets of the server can't be decrypted with the key of this home: set them again with `drover server edit`")
 	}
-	return secrets, json.Unmarshal(plain, &secrets)
+	err = json.Unmarshal(plain, &secrets)
+	return secrets, err
 }

@@ -137,7 +137,7 @@ func address(s driver.SSH) string {
 }
 
 // connect makes one hop.
-func connect(ctx context.Context, s driver.SSH, secrets driver.Secrets, pin func(host, key string) error, dial dialFunc) (*ssh.Client, error) { //nolint:revive // All five belong to one hop.
+func connect(ctx context.Context, s driver.SSH, secrets driver.Secrets, pin func(host, key string) error, dial dialFunc) (*ssh.Client, error) {
 	auth, closeAgent, err := methods(s, secrets)
 	if err != nil {
 		return nil, err

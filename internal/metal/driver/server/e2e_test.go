@@ -252,13 +252,13 @@ func unreliable(t *testing.T, s driver.Server) driver.SSH {
 				continue
 			}
 			both := func() { front.Close(); back.Close() }
-			go func() { defer both(); io.Copy(front, back) }() //nolint:errcheck // ends with the connection
+			go func() { defer both(); io.Copy(front, back) }()
 			go func() {
 				defer both()
 				if sent, _ := io.CopyN(back, front, cutAfter); sent < cutAfter || cut.CompareAndSwap(false, true) {
 					return
 				}
-				io.Copy(back, front) //nolint:errcheck // ends with the connection
+				io.Copy(back, front)
 			}()
 		}
 	}()

@@ -140,8 +140,18 @@ type check struct {
 // checks are in the order in which a person would repair what they find.
 func checks() []check {
 	return []check{
-		{"os", findOS}, {"arch", findArch}, {"clock", findClock}, {"network", findNetwork}, {"disk", findDisk}, {"memory", findMemory}, {"swap", findSwap},
-		{"modules", findModules}, {"tools", findTools}, {"services", findServices}, {"ports", findPorts}, {"remnants", findRemnants},
+		{"os", findOS},
+		{"arch", findArch},
+		{"clock", findClock},
+		{"network", findNetwork},
+		{"disk", findDisk},
+		{"memory", findMemory},
+		{"swap", findSwap},
+		{"modules", findModules},
+		{"tools", findTools},
+		{"services", findServices},
+		{"ports", findPorts},
+		{"remnants", findRemnants},
 	}
 }
 

@@ -70,8 +70,8 @@ func (m *machine) lock(ctx context.Context) error {
 func (m *machine) unlock() { <-m.turn }
 
 // begin returns the context of work that a removal interrupts.
-func (m *machine) begin(timeout time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(m.driver.ctx, timeout)
+func (m *machine) begin() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(m.driver.ctx, provisionTimeout)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cancel = cancel
@@ -142,7 +142,7 @@ func (m *machine) ensure(want driver.Machine, power driver.Power) error {
 
 // provision makes the server the machine. It can be interrupted at any point and continues then.
 func (m *machine) provision(want driver.Machine) error {
-	ctx, cancel := m.begin(provisionTimeout)
+	ctx, cancel := m.begin()
 	defer cancel()
 	m.report(driver.Event{Phase: driver.Provisioning, Percent: 10, Type: "provisioning.101", Message: "Provisioning started"})
 	load, err := m.driver.payload(ctx, want)
@@ -294,7 +294,7 @@ func (m *machine) hasAddresses(elastic []netip.Addr) bool {
 
 // setAddresses connects to a provisioned server and sets its elastic addresses.
 func (m *machine) setAddresses() error {
-	ctx, cancel := m.begin(provisionTimeout)
+	ctx, cancel := m.begin()
 	defer cancel()
 	s, found, err := m.driver.inventory.ServerOf(m.id)
 	if err != nil || !found || m.interrupted() {

@@ -21,7 +21,7 @@ func (m *machine) powerOff(want driver.Machine) error {
 	if !m.provisioned() {
 		return errors.New("a server can't be turned off while it is being provisioned")
 	}
-	ctx, cancel := m.begin(provisionTimeout)
+	ctx, cancel := m.begin()
 	defer cancel()
 	err := m.retry(ctx, func() error { return m.shutDown(ctx, want) })
 	if err != nil {
@@ -63,7 +63,7 @@ func (m *machine) shutDown(ctx context.Context, want driver.Machine) error {
 // button.
 func (m *machine) powerOn(want driver.Machine) error {
 	if m.has(offFile) {
-		ctx, cancel := m.begin(provisionTimeout)
+		ctx, cancel := m.begin()
 		defer cancel()
 		if err := m.retry(ctx, func() error { return m.awaitBoot(ctx, want) }); err != nil {
 			m.report(driver.Event{Type: "driver.error", Message: fmt.Sprintf("the server has not booted: %v; turn it on", err)})

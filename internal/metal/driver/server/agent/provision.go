@@ -90,7 +90,8 @@ func (a *agent) loadSettings() {
 // startRuntime starts containerd and imports the images.
 func (a *agent) startRuntime(ctx context.Context) error {
 	for _, argv := range [][]string{
-		{"systemctl", "daemon-reload"}, {"systemctl", "enable", "containerd", "kubelet", "drover-endpoint", "drover-addresses"},
+		{"systemctl", "daemon-reload"},
+		{"systemctl", "enable", "containerd", "kubelet", "drover-endpoint", "drover-addresses"},
 		{"systemctl", "restart", "containerd"},
 	} {
 		if err := a.engine.Run(argv...); err != nil {

@@ -108,4 +108,8 @@ func writeJSON(name string, v any) error {
 	return atomicfile.Write(path(name), data, 0o600)
 }
 
-func readState() (s State, err error) { return s, readJSON(stateFile, &s) }
+func readState() (State, error) {
+	var s State
+	err := readJSON(stateFile, &s)
+	return s, err
+}
