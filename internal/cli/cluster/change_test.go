@@ -432,11 +432,11 @@ func TestSpecDecidesTheRoleOfACluster(t *testing.T) {
 // reach machines by SSH.
 func TestConfigurationOfAnotherToolNamesTheCluster(t *testing.T) {
 	w := newWorld(t)
-	spec := w.spec("one")
-	w.manage("one")
+	spec := w.spec("renewed")
+	w.manage("renewed")
 	w.ok("create", "cluster", "-f", spec)
 	file := filepath.Join(t.TempDir(), "renew.yaml")
-	w.must(os.WriteFile(file, []byte("clusterName: one\nos: ubuntu\ncontrolPlane: {nodes: [192.0.2.1]}\n"), 0o600))
+	w.must(os.WriteFile(file, []byte("clusterName: renewed\nos: ubuntu\ncontrolPlane: {nodes: [192.0.2.1]}\n"), 0o600))
 	got := w.ok("renew", "certificates", "-f", file, "-c", "control-plane", "--dry-run")
 	if !strings.Contains(got.out, lifecycle.RenewControlPlaneCerts) || strings.Contains(got.out, lifecycle.RenewEtcdCertificates) || !strings.Contains(got.err, "only clusterName") {
 		t.Errorf("got output:\n%s%s", got.out, got.err)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -43,11 +44,22 @@ func New(ctx context.Context, width, height int) (*Browser, error) {
 			return nil, ErrNoBrowser
 		}
 	}
+	dir, err := os.MkdirTemp("", "drover-browser-")
+	if err != nil {
+		return nil, err
+	}
+	// Chromium doesn't remove all of its temporary files.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.WindowSize(width, height), chromedp.Flag("force-color-profile", "srgb"), chromedp.WSURLReadTimeout(patience))
+		chromedp.WindowSize(width, height), chromedp.Flag("force-color-profile", "srgb"), chromedp.WSURLReadTimeout(patience),
+		chromedp.Env("TMPDIR="+dir))
 	allocator, stop := chromedp.NewExecAllocator(ctx, options...)
 	tab, cancel := chromedp.NewContext(allocator)
-	b := &Browser{ctx: tab, close: func() { cancel(); stop() }}
+	b := &Browser{ctx: tab, close: func() {
+		_ = chromedp.Cancel(tab) // Waits for the browser.
+		cancel()
+		stop()
+		_ = os.RemoveAll(dir)
+	}}
 	size := emulation.SetDeviceMetricsOverrideParams{Width: int64(width), Height: int64(height), DeviceScaleFactor: 1, Mobile: width < 600}
 	if _, err := chromedp.Call(tab, emulation.SetDeviceMetricsOverride, size); err != nil {
 		b.close()
