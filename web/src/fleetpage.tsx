@@ -1,6 +1,6 @@
 // The list of all clusters.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Item, type Query, type SortKey, arrange, compareVersions, formatQuery, groupings, healths, parseQuery, skew, tally } from "./fleet";
 import type { Health, Row } from "./model";
 import { Age, List, Once, Pill, Tally, healthWord, typing, useNarrow, useNow } from "./parts";
@@ -23,7 +23,8 @@ export function FleetPage({ store }: { store: State }) {
   const counts = tally(rows);
   const newest = rows.reduce((n, r) => (compareVersions(r.version, n) > 0 ? (r.version ?? n) : n), "");
 
-  useEffect(() => {
+  // A later effect would miss a key that follows at once.
+  useLayoutEffect(() => {
     const listener = (e: KeyboardEvent) => {
       if (typing(e)) {
         if (e.key === "Escape" && e.target === field.current) field.current?.blur();

@@ -188,7 +188,9 @@ func TestCommandsAndFiles(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := c.Root(ctx, "sleep 60", Streams{}); !errors.Is(err, context.DeadlineExceeded) {
+	in, end := io.Pipe() // The command ends with its input, so that nothing outlives the test.
+	context.AfterFunc(ctx, func() { _ = end.Close() })
+	if err := c.Root(ctx, "cat", Streams{In: in}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a command without an end: %v", err)
 	}
 }
@@ -317,7 +319,12 @@ func TestALostConnectionIsNoFailedCommand(t *testing.T) {
 		close(cut)
 		_, _ = io.Copy(io.Discard, reader)
 	}()
-	err = c.Root(t.Context(), "echo started; sleep 60", Streams{Out: writer})
+	in, end := io.Pipe() // The command ends with its input, so that nothing outlives the test.
+	go func() {
+		<-cut
+		_ = end.Close()
+	}()
+	err = c.Root(t.Context(), "echo started; cat", Streams{In: in, Out: writer})
 	_ = writer.Close()
 	var exit *ExitError
 	if err == nil || errors.As(err, &exit) || !strings.Contains(err.Error(), "connection was lost") {
