@@ -31,7 +31,6 @@ import (
 	"github.com/drover-dev/drover/internal/base/tracing"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/controllers/addons"
-	"github.com/drover-dev/drover/internal/controllers/backup"
 	"github.com/drover-dev/drover/internal/controllers/capi"
 	"github.com/drover-dev/drover/internal/controllers/clusters"
 	"github.com/drover-dev/drover/internal/controllers/gitops"
@@ -181,9 +180,6 @@ func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	if err := clusters.Setup(mgr, o.clustersOptions(connections)); err != nil {
-		return err
-	}
-	if err := backup.Setup(mgr, shared.Metadata); err != nil {
 		return err
 	}
 	return gitops.Setup(mgr, o.gitOpsOptions(connections))

@@ -30,10 +30,8 @@ type Config struct {
 	RegistryAddress string `json:"registryAddress,omitempty"`
 	RegistryPort    int    `json:"registryPort"`
 	// GitOps reports whether the plane runs the Flux controllers. It may change at any start.
-	GitOps bool `json:"gitOps,omitempty"`
-	// Backups are the settings of scheduled backups; the defaults if nil.
-	Backups *Backups `json:"backups,omitempty"`
-	Ports   Ports    `json:"ports"`
+	GitOps bool  `json:"gitOps,omitempty"`
+	Ports  Ports `json:"ports"`
 }
 
 // Ports are used between Drover's own processes on loopback. They may change at any start.
@@ -112,11 +110,6 @@ func (c Config) complete(o Options) (Config, error) {
 		c.SANs = o.SANs
 	}
 	c.GitOps = o.gitOps(c)
-	if c.Backups = o.Backups.change(c.Backups); c.Backups != nil {
-		if err := c.Backups.Check(); err != nil {
-			return c, err
-		}
-	}
 	if o.RegistryAddress != "" {
 		c.RegistryAddress = o.RegistryAddress
 	}

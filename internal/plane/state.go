@@ -55,9 +55,7 @@ type State struct {
 	// Registry is the URL of the registry on this machine.
 	Registry string `json:"registry,omitempty"`
 	// GitOps reports whether the plane was started with the Flux controllers.
-	GitOps bool `json:"gitOps,omitempty"`
-	// Backups is filled in by readers: what became of the scheduled backups, if any were due.
-	Backups    *BackupState      `json:"backups,omitempty"`
+	GitOps     bool              `json:"gitOps,omitempty"`
 	Supervisor process.Process   `json:"supervisor"`
 	Components []ComponentStatus `json:"components"`
 	// Children identifies the processes of the components, so that a later start can kill those
@@ -91,7 +89,6 @@ func ReadState(h Home) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	s.Backups = h.ReadBackups()
 	if !h.Running() {
 		return s.ended(), nil
 	}

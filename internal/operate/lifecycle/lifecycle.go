@@ -74,8 +74,6 @@ const (
 	DeleteWorkloadCluster        = "DeleteWorkloadCluster"
 	CleanupGitRepo               = "CleanupGitRepo"
 	RotateEncryptionKey          = "RotateEncryptionKey"
-	RestoreClusters              = "RestoreClusters"
-	TakeOverClusters             = "TakeOverClusters"
 	RenewEtcdCertificates        = "RenewEtcdCertificates"
 	RenewControlPlaneCerts       = "RenewControlPlaneCertificates"
 )

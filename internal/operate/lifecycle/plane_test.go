@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,12 +30,11 @@ import (
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/test/kubetest"
-	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
 func TestMain(m *testing.M) {
 	runAsPlane()
-	managertest.Main(m, func() {})
+	os.Exit(kubetest.Main(m))
 }
 
 // world is a management plane without a manager.

@@ -229,8 +229,5 @@ func (o *Promotion) settle(ctx context.Context, p *phase.Progress) error {
 	if err := o.target.unmark(ctx, w); err != nil {
 		return err
 	}
-	if err := w.writeFiles(ctx, p); err != nil {
-		return err
-	}
-	return o.target.scheduleBackups(ctx, p, w.REST)
+	return w.writeFiles(ctx, p)
 }
