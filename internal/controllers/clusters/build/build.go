@@ -52,6 +52,9 @@ type Input struct {
 	// KubernetesVersion is the version of the control plane, and of workers without one of their own.
 	// Empty means the one in the spec. A Kubernetes upgrade that waits for add-ons sets another one.
 	KubernetesVersion string
+	// HoldMachines keeps existing machines as they are; only their number may change. A change that
+	// replaces them before a Kubernetes upgrade would still be under way when it begins.
+	HoldMachines bool
 	// HoldWorkers keeps the version of existing workers.
 	HoldWorkers bool
 	// Upgrade is the record of a Kubernetes upgrade in progress, or empty.

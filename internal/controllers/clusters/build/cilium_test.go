@@ -3,6 +3,7 @@ package build
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -34,17 +35,23 @@ func TestCiliumSettingsAreHandedOn(t *testing.T) {
 	}
 }
 
-// TestWaitingUpgradeKeepsVersions checks that an upgrade that waits changes nothing but its record.
-func TestWaitingUpgradeKeepsVersions(t *testing.T) {
+// TestWaitingUpgradeKeepsMachines checks that an upgrade that waits changes nothing but its record
+// and the number of machines: those of another change would join a control plane that is upgraded
+// before they are there.
+func TestWaitingUpgradeKeepsMachines(t *testing.T) {
 	in := input(t, "small")
 	in.Config.Cluster.Spec.KubernetesVersion = "1.35"
 	before := build(t, in)
 	in.Now = existingAfter(before)
 	in.Config.Cluster.Spec.KubernetesVersion = "1.36"
-	in.KubernetesVersion, in.HoldWorkers, in.Upgrade = before.ControlPlane.Spec.Version, true, "{}"
+	in.KubernetesVersion, in.HoldMachines, in.HoldWorkers, in.Upgrade = before.ControlPlane.Spec.Version, true, true, "{}"
+	in.Config.Cluster.Spec.ControlPlaneConfiguration.CertSANs = []string{"api.example.com"}
+	in.Config.Cluster.Spec.ControlPlaneConfiguration.Count = 5
 	waiting := build(t, in)
-	if got := waiting.ControlPlane.Spec.Version; got != before.ControlPlane.Spec.Version {
-		t.Errorf("the control plane has %s", got)
+	want := *before.ControlPlane.Spec.DeepCopy()
+	want.Replicas = ptr.To[int32](5)
+	if diff := cmp.Diff(want, waiting.ControlPlane.Spec); diff != "" {
+		t.Errorf("the control plane (-want +got):\n%s", diff)
 	}
 	if got := machineryOf(waiting.Workers[0]); got != machineryOf(before.Workers[0]) || len(waiting.Held) > 0 {
 		t.Errorf("workers have %+v, held: %v", got, waiting.Held)
@@ -53,6 +60,7 @@ func TestWaitingUpgradeKeepsVersions(t *testing.T) {
 		t.Errorf("annotations are %v", waiting.Cluster.Annotations)
 	}
 
+	in.HoldMachines = false
 	in.KubernetesVersion, in.Now.ControlPlane.Status.Version = "v1.36.3", "v1.36.3"
 	held := build(t, in)
 	if got := machineryOf(held.Workers[0]); got != machineryOf(before.Workers[0]) || len(held.Held) != len(held.Workers) || held.ControlPlane.Spec.Version != "v1.36.3" {

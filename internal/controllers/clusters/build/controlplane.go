@@ -29,6 +29,11 @@ func (b *builder) controlPlane() error {
 		return nil
 	}
 	wanted := b.cluster.Spec.ControlPlaneConfiguration
+	if now := b.Now.ControlPlane; now != nil && b.HoldMachines {
+		b.set.ControlPlane = &controlplanev1.KubeadmControlPlane{ObjectMeta: b.meta(b.cluster.Name), Spec: *now.Spec.DeepCopy()}
+		b.set.ControlPlane.Spec.Replicas = ptr.To(int32(wanted.Count))
+		return nil
+	}
 	used := ""
 	if now := b.Now.ControlPlane; now != nil {
 		used = now.Spec.MachineTemplate.Spec.InfrastructureRef.Name

@@ -44,6 +44,10 @@ func (b *builder) group(group *anywherev1.WorkerNodeGroupConfiguration) error {
 	if err != nil {
 		return err
 	}
+	if now != nil && b.HoldMachines {
+		b.set.Workers = append(b.set.Workers, b.deployment(group, now, machineryOf(now)))
+		return nil
+	}
 	if now != nil && (isNewerThanControlPlane(target, b.Now) || b.HoldWorkers && target != now.Spec.Template.Spec.Version) {
 		b.set.Held = append(b.set.Held, group.Name)
 		b.set.Workers = append(b.set.Workers, b.deployment(group, now, machineryOf(now)))

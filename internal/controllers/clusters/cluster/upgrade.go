@@ -31,6 +31,7 @@ func (c *Controller) keepInStep(ctx context.Context, s *scope) error {
 	s.input.KubernetesVersion, s.input.HoldWorkers = d.Version, d.HoldWorkers
 	if d.Upgrade != nil {
 		s.input.Upgrade = d.Upgrade.String()
+		s.input.HoldMachines = d.Version != d.Upgrade.To
 	}
 	c.eventSkipped(s, f.Wanted)
 	return nil
