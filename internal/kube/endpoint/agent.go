@@ -103,6 +103,7 @@ func (a *Agent) run(ctx context.Context) {
 	stop := ctx.Done()
 	for !a.over() {
 		now := a.clock.Now()
+		a.found()
 		a.settle(now)
 		a.look(now)
 		a.ask(context.WithoutCancel(ctx), now)
@@ -118,6 +119,17 @@ func (a *Agent) run(ctx context.Context) {
 		case <-end:
 			return
 		}
+	}
+}
+
+// found notices that kubeadm initializes the cluster on this machine. The agent may have started
+// before kubeadm.
+func (a *Agent) found() {
+	if !a.state.mayFound() {
+		return
+	}
+	if _, err := os.Stat(a.Founder); err == nil {
+		a.state.Found()
 	}
 }
 

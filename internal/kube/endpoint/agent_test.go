@@ -224,9 +224,26 @@ func TestFounderHasTheAddressBeforeThereIsAnAPIServer(t *testing.T) {
 	if err := os.WriteFile(founder, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	testFounder(t, founder, func() {})
+}
+
+func TestMachineMayBecomeTheFounderAfterItsAgentHasStarted(t *testing.T) {
+	t.Parallel()
+	founder := filepath.Join(t.TempDir(), "founder")
+	testFounder(t, founder, func() {
+		if err := os.WriteFile(founder, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// testFounder starts an agent without an API server, and calls started then.
+func testFounder(t *testing.T, founder string, started func()) {
+	t.Helper()
 	a := newAgents(t)
 	a.down["a"] = true
 	a.start("a", founder)
+	started()
 	a.await("a")
 	a.set(func() { a.down["a"] = false })
 	for _, err := os.Stat(founder); err == nil; _, err = os.Stat(founder) {

@@ -66,6 +66,12 @@ type State struct {
 // NewState returns the state of an agent that knows nothing yet.
 func NewState(name string, founder bool) *State { return &State{name: name, founder: founder} }
 
+// mayFound reports whether the machine can be the first one of the cluster.
+func (s *State) mayFound() bool { return !s.founder && !s.stopping && !s.seen }
+
+// Found makes this machine the one that initializes the cluster.
+func (s *State) Found() { s.founder = true }
+
 // Holds reports whether the machine may have the address.
 func (s *State) Holds(now time.Time) bool {
 	switch {
