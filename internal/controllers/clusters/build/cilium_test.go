@@ -47,7 +47,11 @@ func TestWaitingUpgradeKeepsMachines(t *testing.T) {
 	in.KubernetesVersion, in.HoldMachines, in.HoldWorkers, in.Upgrade = before.ControlPlane.Spec.Version, true, true, "{}"
 	in.Config.Cluster.Spec.ControlPlaneConfiguration.CertSANs = []string{"api.example.com"}
 	in.Config.Cluster.Spec.ControlPlaneConfiguration.Count = 5
+	in.Now.ControlPlane.Annotations = map[string]string{ConfigAnnotation: "digest"}
 	waiting := build(t, in)
+	if got := waiting.ControlPlane.Annotations[ConfigAnnotation]; got != "digest" {
+		t.Errorf("the digest of the configuration is %q", got)
+	}
 	want := *before.ControlPlane.Spec.DeepCopy()
 	want.Replicas = ptr.To[int32](5)
 	if diff := cmp.Diff(want, waiting.ControlPlane.Spec); diff != "" {

@@ -30,8 +30,7 @@ func (b *builder) controlPlane() error {
 	}
 	wanted := b.cluster.Spec.ControlPlaneConfiguration
 	if now := b.Now.ControlPlane; now != nil && b.HoldMachines {
-		b.set.ControlPlane = &controlplanev1.KubeadmControlPlane{ObjectMeta: b.meta(b.cluster.Name), Spec: *now.Spec.DeepCopy()}
-		b.set.ControlPlane.Spec.Replicas = ptr.To(int32(wanted.Count))
+		b.set.ControlPlane = b.heldControlPlane(now, wanted.Count)
 		return nil
 	}
 	used := ""
@@ -83,6 +82,16 @@ func (b *builder) controlPlane() error {
 // InPlace reports whether a strategy is to upgrade machines in place.
 func InPlace(s *anywherev1.ControlPlaneUpgradeRolloutStrategy) bool {
 	return s != nil && s.Type == anywherev1.InPlaceStrategyType
+}
+
+// heldControlPlane is the existing control plane with another number of machines.
+func (b *builder) heldControlPlane(now *controlplanev1.KubeadmControlPlane, count int) *controlplanev1.KubeadmControlPlane {
+	out := &controlplanev1.KubeadmControlPlane{ObjectMeta: b.meta(b.cluster.Name), Spec: *now.Spec.DeepCopy()}
+	if digest, ok := now.Annotations[ConfigAnnotation]; ok {
+		out.Annotations = map[string]string{ConfigAnnotation: digest}
+	}
+	out.Spec.Replicas = ptr.To(int32(count))
+	return out
 }
 
 // controlPlaneConfig returns the kubeadm configuration of control plane machines.
