@@ -36,15 +36,18 @@ func (c *Controller) checkInPlace(_ context.Context, s *scope) error {
 		what, strings.Join(refusals, "; "))
 }
 
-// finally returns the wanted objects as they are when no group waits for the control plane any
-// more.
+// finally returns the wanted objects as they are when nothing waits for add-ons or for the control
+// plane any more.
 func finally(s *scope) (*build.Set, error) {
-	if len(s.wanted.Held) == 0 {
+	if len(s.wanted.Held) == 0 && !s.input.HoldMachines && !s.input.HoldWorkers {
 		return s.wanted, nil
 	}
 	in, now := s.input, *s.input.Now
-	now.ControlPlane = now.ControlPlane.DeepCopy()
-	now.ControlPlane.Status.Version = ""
+	in.HoldMachines, in.HoldWorkers, in.KubernetesVersion = false, false, ""
+	if now.ControlPlane != nil {
+		now.ControlPlane = now.ControlPlane.DeepCopy()
+		now.ControlPlane.Status.Version = ""
+	}
 	in.Now = &now
 	return build.Objects(in)
 }
