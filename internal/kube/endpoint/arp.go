@@ -48,7 +48,7 @@ func (a *arp) probe() error {
 
 // announce tells all neighbors that this machine has the address.
 func (a *arp) announce() error {
-	_, err := a.file.Write(request(a.hw, a.address, a.address))
+	_, err := a.file.Write(announcement(a.hw, a.address))
 	return err
 }
 
@@ -75,9 +75,23 @@ func claims(frame []byte, own net.HardwareAddr, address netip.Addr) bool {
 		bytes.Equal(frame[senderIPAt:senderIPAt+4], address.AsSlice()) && !bytes.Equal(frame[senderAt:senderAt+6], own)
 }
 
-// Announcement returns an ARP request for the sender's own address, which updates the ARP tables of
+// Announce tells the neighbors on a link that this machine has an address, so that none keeps
+// sending to the machine that had it before.
+func Announce(link netlink.Link, address netip.Addr) error {
+	if !address.Is4() {
+		return nil // IPv6 neighbors notice by themselves.
+	}
+	a, err := openARP(link, address)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	return a.announce()
+}
+
+// announcement returns an ARP request for the sender's own address, which updates the ARP tables of
 // all neighbors.
-func Announcement(hw net.HardwareAddr, address netip.Addr) []byte {
+func announcement(hw net.HardwareAddr, address netip.Addr) []byte {
 	return request(hw, address, address)
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestAnnouncementIsARequestForTheSender(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
-	frame := Announcement(mac, netip.MustParseAddr("198.18.0.9"))
+	frame := announcement(mac, netip.MustParseAddr("198.18.0.9"))
 	if len(frame) != 42 {
 		t.Fatalf("a frame of %d bytes, want 42", len(frame))
 	}
@@ -23,19 +23,19 @@ func TestAnnouncementIsARequestForTheSender(t *testing.T) {
 func TestClaims(t *testing.T) {
 	own, other := net.HardwareAddr{2, 0, 0, 0, 0, 1}, net.HardwareAddr{2, 0, 0, 0, 0, 2}
 	address, another := netip.MustParseAddr("198.18.0.9"), netip.MustParseAddr("198.18.0.8")
-	notARP := Announcement(other, address)
+	notARP := announcement(other, address)
 	notARP[13] = 0
 	for name, tt := range map[string]struct {
 		frame []byte
 		want  bool
 	}{
-		"another machine announces it":     {Announcement(other, address), true},
+		"another machine announces it":     {announcement(other, address), true},
 		"another machine answers":          {request(other, address, netip.IPv4Unspecified()), true},
-		"its own announcement":             {Announcement(own, address), false},
-		"another address":                  {Announcement(other, another), false},
+		"its own announcement":             {announcement(own, address), false},
+		"another address":                  {announcement(other, another), false},
 		"a probe claims nothing":           {request(other, netip.IPv4Unspecified(), address), false},
 		"who asks for it does not have it": {request(other, another, address), false},
-		"a truncated frame":                {Announcement(other, address)[:41], false},
+		"a truncated frame":                {announcement(other, address)[:41], false},
 		"another protocol":                 {notARP, false},
 	} {
 		if got := claims(tt.frame, own, address); got != tt.want {

@@ -35,7 +35,7 @@ func moveAddresses(pid int, add, remove []netip.Addr) error {
 			if err := addAddress(link, netip.PrefixFrom(ip, ip.BitLen())); err != nil {
 				return err
 			}
-			if err := announce(link, ip); err != nil {
+			if err := endpoint.Announce(link, ip); err != nil {
 				return fmt.Errorf("announcing address %s: %w", ip, err)
 			}
 		}
@@ -62,19 +62,4 @@ func inNetwork(pid int, f func() error) error {
 		result <- f()
 	}()
 	return <-result
-}
-
-// announce broadcasts the location of an address on the bridge, so that no host keeps sending to
-// the machine that had it before.
-func announce(link netlink.Link, ip netip.Addr) error {
-	if !ip.Is4() {
-		return nil // IPv6 neighbors notice by themselves.
-	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	frame := endpoint.Announcement(link.Attrs().HardwareAddr, ip)
-	return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Protocol: 0x0608, Halen: 6})
 }

@@ -105,7 +105,7 @@ func addAddresses(link netlink.Link, wanted []netip.Addr) error {
 		if err := guest.AddAddress(link, netip.PrefixFrom(ip, ip.BitLen())); err != nil {
 			return err
 		}
-		if err := announce(link, ip); err != nil {
+		if err := endpoint.Announce(link, ip); err != nil {
 			return fmt.Errorf("announcing %s: %w", ip, err)
 		}
 	}
@@ -118,20 +118,6 @@ func removeAddress(link netlink.Link, ip netip.Addr) error {
 		return nil
 	}
 	return err
-}
-
-// announce tells the neighbors where an address is now.
-func announce(link netlink.Link, ip netip.Addr) error {
-	if !ip.Is4() {
-		return nil // IPv6 neighbors notice by themselves.
-	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	frame := endpoint.Announcement(link.Attrs().HardwareAddr, ip)
-	return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Protocol: 0x0608, Halen: 6})
 }
 
 // dropAddresses removes the elastic addresses and the endpoint from the server.
