@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -21,8 +20,8 @@ import (
 // measureClusters creates a management cluster of one machine by command, and on it workload
 // clusters of two machines, one after the other: by command, and from plain Cluster API objects.
 func measureClusters(ctx context.Context, b *bench) error {
-	if os.Geteuid() != 0 {
-		return errors.New("local machines need root")
+	if err := requireRoot(); err != nil {
+		return err
 	}
 	if _, err := b.run(ctx, "down"); err != nil {
 		return err

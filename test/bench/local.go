@@ -109,10 +109,18 @@ func measureLocal(ctx context.Context, b *bench) error {
 	return nil
 }
 
+// requireRoot returns an error unless local machines can be created.
+func requireRoot() error {
+	if os.Geteuid() != 0 {
+		return errors.New("local machines need root")
+	}
+	return nil
+}
+
 // localCluster starts a plane with local machines, and applies a cluster.
 func (b *bench) localCluster(ctx context.Context, name string, controlPlanes, workers int) (*clustertest.Cluster, time.Time, error) {
-	if os.Geteuid() != 0 {
-		return nil, time.Time{}, errors.New("local machines need root")
+	if err := requireRoot(); err != nil {
+		return nil, time.Time{}, err
 	}
 	if _, err := b.run(ctx, "up", "--metal", "local"); err != nil {
 		return nil, time.Time{}, err
@@ -149,7 +157,7 @@ func (b *bench) localCluster(ctx context.Context, name string, controlPlanes, wo
 func (b *bench) machineCosts(ctx context.Context, c *clustertest.Cluster) error {
 	for i, m := range c.Machines(ctx) {
 		id := strings.TrimPrefix(m.Spec.ProviderID, "equinixmetal://")
-		memory, err := groupMemory(id)
+		used, err := groupUsage(id)
 		if err != nil {
 			return err
 		}
@@ -158,18 +166,17 @@ func (b *bench) machineCosts(ctx context.Context, c *clustertest.Cluster) error 
 		if i == 0 {
 			role = "control plane"
 		}
-		row("memory and disk of the "+role+" machine", "%d MiB, %d MiB", memory>>20, diskUsage(dir)>>20)
+		row("memory and disk of the "+role+" machine", "%d MiB, %d MiB", used.proportional>>20, diskUsage(dir)>>20)
 	}
 	return nil
 }
 
-// groupMemory adds up the processes of a control group.
-func groupMemory(group string) (int64, error) {
+// groupUsage adds up the memory and CPU time of the processes of a control group.
+func groupUsage(group string) (sum usage, err error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
-		return 0, err
+		return sum, err
 	}
-	var sum int64
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(data), group) {
@@ -177,10 +184,10 @@ func groupMemory(group string) (int64, error) {
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err != nil {
-			return 0, fmt.Errorf("reading %s: %w", file, err)
+			return sum, fmt.Errorf("reading %s: %w", file, err)
 		}
 		if u, err := usageOf(pid); err == nil {
-			sum += u.proportional
+			sum.proportional, sum.cpu = sum.proportional+u.proportional, sum.cpu+u.cpu
 		}
 	}
 	return sum, nil

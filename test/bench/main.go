@@ -45,6 +45,7 @@ var parts = []part{
 	{"clusters", "A management cluster and a workload cluster, by command", measureClusters},
 	{"failover", "Three control planes, the machine with the endpoint powered off", measureFailover},
 	{"endpoint", "Three control planes without a management plane, the machine with the endpoint broken", measureEndpoint},
+	{"etcd", "Three control plane machines, with etcd on them and on three machines of its own", measureEtcd},
 	{"ui", "The page of 10 and of 1,000 clusters in a browser", measureUI},
 	{"recovery", "SIGKILL of each component until all are ready again", measureRecovery},
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,8 +15,8 @@ import (
 // version: by new machines, and in place. Both times include the command that waits for the
 // upgrade.
 func measureUpgrade(ctx context.Context, b *bench) error {
-	if os.Geteuid() != 0 {
-		return errors.New("local machines need root")
+	if err := requireRoot(); err != nil {
+		return err
 	}
 	if err := b.up(ctx); err != nil {
 		return err
