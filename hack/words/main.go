@@ -1,5 +1,6 @@
 // Command words rejects turns of phrase that read like a translation, in code, docs and scripts,
-// and lines of comments and prose that are too long. The rules are in rules.go and length.go.
+// lines of comments and prose that are too long, and exceptions from linters that never run. The
+// rules are in rules.go, length.go and nolint.go.
 package main
 
 import (
@@ -25,6 +26,10 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	linters, err := enabledLinters(".golangci.yml")
+	if err != nil {
+		return err
+	}
 	found := 0
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -34,7 +39,7 @@ func run() error {
 		if err != nil {
 			return err
 		}
-		for _, f := range check(file, string(data)) {
+		for _, f := range append(check(file, string(data)), uselessExceptions(string(data), linters)...) {
 			found++
 			fmt.Printf("%s:%d: %q: %s\n", file, f.line, f.text, f.instead)
 		}

@@ -27,6 +27,33 @@ func TestPhrases(t *testing.T) {
 	}
 }
 
+func TestUselessExceptionsNameLintersThatNeverRun(t *testing.T) {
+	enabled, err := enabledLinters("../../.golangci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(enabled) < 20 {
+		t.Fatalf("only %v are enabled", enabled)
+	}
+	for text, want := range map[string]int{
+		"a() //nolint:gosec // the file is ours":        0,
+		"a() //nolint:nilnil // there is none":          1,
+		"a() //nolint:gosec,nilnil // the file is ours": 1,
+		"a()\nb() //nolint:nosuchlinter":                1,
+		"a() // reports nolint":                         0,
+	} {
+		got := uselessExceptions(text, enabled)
+		if len(got) != want {
+			t.Errorf("%q has %v, want %d findings", text, got, want)
+		}
+		for _, f := range got {
+			if f.line != 1+strings.Count(text, "\n") {
+				t.Errorf("%q has a finding in line %d", text, f.line)
+			}
+		}
+	}
+}
+
 func TestTooLong(t *testing.T) {
 	long := strings.Repeat("word ", 20) + "end" // 103 columns
 	for name, test := range map[string]struct {

@@ -15,6 +15,8 @@ func phrase(pattern, instead string) rule {
 var rules = []rule{
 	phrase(`anew`, `write "again"`),
 	phrase(`for the time being`, `write "temporary", or nothing`),
+	phrase(`meanwhile`, `name the time, or write nothing`),
+	phrase(`(?:is|are) through`, `write "finished"`),
 	phrase(`in the end`, `write "finally", or nothing`),
 	phrase(`nobody has`, `say what is being waited for`),
 	phrase(`nor any other`, `write "not found"`),

@@ -138,7 +138,7 @@ func (t *tree) list(of *node) ([]fs.DirEntry, error) {
 func (t *tree) node(entry object.TreeEntry) (*node, error) {
 	n := &node{name: entry.Name, hash: entry.Hash, changed: t.changed}
 	if entry.Name != path.Base(entry.Name) || !fs.ValidPath(entry.Name) {
-		return nil, nil //nolint:nilnil // a nil node is left out
+		return nil, nil // a nil node is left out
 	}
 	switch entry.Mode {
 	case filemode.Dir:
@@ -149,7 +149,7 @@ func (t *tree) node(entry object.TreeEntry) (*node, error) {
 	case filemode.Executable:
 		n.mode = 0o555
 	default:
-		return nil, nil //nolint:nilnil // a nil node is left out
+		return nil, nil // a nil node is left out
 	}
 	file, err := t.objects.EncodedObject(plumbing.BlobObject, entry.Hash)
 	if err != nil {

@@ -21,7 +21,7 @@ type signer func(message []byte) (string, error)
 func newSigner(o Options) (signer, error) {
 	switch {
 	case len(o.SigningKey) == 0:
-		return nil, nil //nolint:nilnil // commits are not signed without a key
+		return nil, nil // commits are not signed without a key
 	case bytes.Contains(o.SigningKey, []byte("BEGIN PGP PRIVATE KEY BLOCK")):
 		return newPGPSigner(o.SigningKey, o.SigningPassphrase)
 	}

@@ -115,7 +115,7 @@ func (s *Server) abandoned(id string, failed error) (*driver.Problem, error) {
 		return &unclean.Problem, nil
 	}
 	if failed == nil {
-		return nil, nil //nolint:nilnil // There is no problem.
+		return nil, nil // There is no problem.
 	}
 	var server *inventory.Server
 	err := s.store.View(func(tx *store.Tx) error {

@@ -94,7 +94,7 @@ const maxUpgrades = 4
 // upgrades are the upgrades in progress, one for each device. They take minutes, so they don't
 // occupy the workers of the controller.
 type upgrades struct {
-	ctx     context.Context //nolint:containedctx // the life of the process
+	ctx     context.Context // the life of the process
 	running sync.WaitGroup
 	turns   chan struct{}
 

@@ -96,7 +96,7 @@ func (w *world) awaitUpgrade(id, state string) api.KubernetesUpgrade {
 
 const upgradeTo = `{"type": "upgrade", "kubernetes_version": "v1.36.3"}`
 
-// TestProjectsUpgradeTheirDevices tries again after a failure, without a second upgrade meanwhile.
+// TestProjectsUpgradeTheirDevices tries again after a failure, one upgrade at a time.
 func TestProjectsUpgradeTheirDevices(t *testing.T) {
 	results := make(chan error)
 	w := upgradingWorld(t, t.TempDir(), func(_ context.Context, _ driver.Machine, version string) error {

@@ -34,11 +34,11 @@ func (t *Tx) ServerNamed(name string) (*inventory.Server, error) {
 // ServerOf returns the server of a device, or nil if it has none. The record of the server decides.
 func (t *Tx) ServerOf(d *Device) (*inventory.Server, error) {
 	if d.ServerID == "" {
-		return nil, nil //nolint:nilnil // There is none.
+		return nil, nil // There is none.
 	}
 	s, err := t.Servers().Get(d.ServerID)
 	if errors.Is(err, ErrNotFound) || err == nil && s.DeviceID != d.ID {
-		return nil, nil //nolint:nilnil // It was taken away.
+		return nil, nil // It was taken away.
 	}
 	return s, err
 }

@@ -143,7 +143,7 @@ func nodeOf(text []byte) (*yaml.Node, error) {
 	var document, next yaml.Node
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) {
-		return nil, nil //nolint:nilnil // A document without content has no root.
+		return nil, nil // A document without content has no root.
 	}
 	if err != nil {
 		return nil, err

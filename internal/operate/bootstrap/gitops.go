@@ -44,7 +44,7 @@ func managerOf(ctx context.Context, on *rest.Config) (*appsv1.Deployment, error)
 	d := &appsv1.Deployment{}
 	err = c.Get(ctx, managerKey, d)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // A missing Deployment is no failure.
+		return nil, nil // A missing Deployment is no failure.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the Deployment of the manager: %w", err)

@@ -89,7 +89,7 @@ func (p *Plane) credentials(ctx context.Context, system string) (*corev1.Secret,
 	key := client.ObjectKey{Namespace: cmp.Or(system, spec.DefaultFluxSystem), Name: anywherev1.GitCredentials}
 	err := p.Client.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // A missing Secret is no failure.
+		return nil, nil // A missing Secret is no failure.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %q: %w", key, err)

@@ -292,7 +292,7 @@ func (g *gitWorld) testGitOutagePausesNothing() {
 	if live := g.live(); live.IsPaused() || live.Annotations[fluxAnnotation] != "" || *live.Spec.WorkerNodeGroupConfigurations[0].Count != 1 {
 		g.Errorf("the cluster was changed: %+v", live)
 	}
-	// A spec that changes meanwhile replaces the request that was not committed.
+	// A spec that changes before that replaces the request that was not committed.
 	g.unavailable.Store(false)
 	_, err = g.runPlan(g.Context(), g.cluster(4).Upgrade, ignoreEvents)
 	g.must(err)

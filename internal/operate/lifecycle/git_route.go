@@ -126,7 +126,7 @@ func (w *Workload) awaitConnection(ctx context.Context, p *phase.Progress, key c
 		flux := &anywherev1.FluxConfig{}
 		err := w.plane.Client.Get(ctx, key, flux)
 		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // No manager observed it.
+			return nil, nil // No manager observed it.
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading FluxConfig %q: %w", key.Name, err)

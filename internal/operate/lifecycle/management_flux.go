@@ -33,7 +33,7 @@ var (
 func (m *Management) fluxImages() (*bootstrap.FluxImages, error) {
 	switch {
 	case m.Config.Flux == nil && !m.runsGitOps:
-		return nil, nil //nolint:nilnil // Without GitOps, there are none.
+		return nil, nil // Without GitOps, there are none.
 	case m.flux != nil:
 		return m.flux, nil
 	case m.Image != "":

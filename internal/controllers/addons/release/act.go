@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"sigs.k8s.io/cluster-api/util/conditions"
-
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/operation"
@@ -229,8 +227,7 @@ func (v *visit) recordApplied(r result, fingerprint string) {
 	}
 	v.release.Status.Attempt = nil
 	if r.state.Revision != before {
-		// The readiness of a new revision is unknown, whatever the previous one was.
-		conditions.Set(v.release, condition(addonsv1.ReleaseReady, metav1.ConditionFalse, addonsv1.PendingReason, checkingReadiness))
+		setUnchecked(v.release)
 		v.Events.Eventf(v.release, corev1.EventTypeNormal, "ReleaseApplied",
 			"Deployed revision %d of release %q with version %s", r.state.Revision, r.want.ID.Name, r.want.Resolved.Version)
 	}

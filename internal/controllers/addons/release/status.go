@@ -122,6 +122,12 @@ func settledCondition(f facts) *metav1.Condition {
 	}
 }
 
+// setUnchecked reports that the readiness of a new revision is unknown, whatever the previous one
+// was.
+func setUnchecked(r *addonsv1.HelmReleaseProxy) {
+	conditions.Set(r, *releaseReady(metav1.ConditionFalse, addonsv1.PendingReason, checkingReadiness))
+}
+
 func exclusiveCondition(f facts) *metav1.Condition {
 	if f.claimant == "" {
 		return nil

@@ -147,6 +147,6 @@ func (p *peer) lead(ctx context.Context, change Change) error {
 		return err
 	}
 	defer leader.Close()
-	_, err = leader.(*peer).client.MoveLeader(ctx, change.Lead) //nolint:forcetypeassert // Dial returns no other type
+	_, err = leader.(*peer).client.MoveLeader(ctx, change.Lead) // Dial returns no other type
 	return err
 }

@@ -23,7 +23,6 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 
 	etcdbootstrapv1 "github.com/drover-dev/drover/api/bootstrap/v1beta1"
 	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
@@ -245,10 +244,7 @@ func (c *Controller) createConfig(ctx context.Context, s *scope, name string, da
 		return fmt.Errorf("creating Secret %q: %w", name, err)
 	}
 	before := config.DeepCopy()
-	config.Status = etcdbootstrapv1.EtcdadmConfigStatus{DataSecretName: &secret.Name, Ready: true, ObservedGeneration: config.Generation}
-	conditions.Set(config, metav1.Condition{
-		Type: etcdbootstrapv1.DataSecretAvailableCondition, Status: metav1.ConditionTrue, Reason: etcdbootstrapv1.DataSecretAvailableReason,
-	})
+	setDataAvailable(config, secret.Name)
 	if err := c.Client.Status().Patch(ctx, config, ctrlclient.MergeFrom(before)); err != nil {
 		return fmt.Errorf("updating EtcdadmConfig %q: %w", name, err)
 	}

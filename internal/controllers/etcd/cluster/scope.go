@@ -141,7 +141,7 @@ func (s *scope) close(ctx context.Context, err error) (ctrl.Result, error) {
 	s.wait = reconcile.AsWait(err)
 	if (err == nil || s.wait != nil) && !s.Released(etcdv1.Finalizer) {
 		s.report()
-		if told := s.controller.tellControlPlane(ctx, s); told != nil {
+		if told := s.controller.reportToControlPlane(ctx, s); told != nil {
 			err = errors.Join(err, told)
 		}
 	}

@@ -8,9 +8,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	etcdbootstrapv1 "github.com/drover-dev/drover/api/bootstrap/v1beta1"
 	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/etcd/boot"
@@ -237,4 +239,34 @@ func yes(kind, reason string) metav1.Condition {
 
 func no(kind, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// setEtcdHealth reports the health of external etcd to the control plane that uses it.
+func setEtcdHealth(k *controlplanev1.KubeadmControlPlane, healthy metav1.Condition) {
+	conditions.Set(k, metav1.Condition{
+		Type: controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition, Status: healthy.Status, Reason: healthy.Reason, Message: healthy.Message,
+	})
+}
+
+// reportable reports whether the condition of a control plane that uses external etcd has to
+// change. While Cluster API can't inspect the cluster, it sets this condition and that of the
+// components to Unknown, again and again.
+func reportable(k *controlplanev1.KubeadmControlPlane, healthy metav1.Condition) bool {
+	if len(k.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints) == 0 {
+		return false
+	}
+	components := conditions.Get(k, controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyCondition)
+	if components == nil || components.Status == metav1.ConditionUnknown {
+		return false
+	}
+	now := conditions.Get(k, controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition)
+	return now == nil || now.Status != healthy.Status || now.Reason != healthy.Reason || now.Message != healthy.Message
+}
+
+// setDataAvailable computes the status of a config whose Secret exists.
+func setDataAvailable(config *etcdbootstrapv1.EtcdadmConfig, secret string) {
+	config.Status = etcdbootstrapv1.EtcdadmConfigStatus{DataSecretName: &secret, Ready: true, ObservedGeneration: config.Generation}
+	conditions.Set(config, metav1.Condition{
+		Type: etcdbootstrapv1.DataSecretAvailableCondition, Status: metav1.ConditionTrue, Reason: etcdbootstrapv1.DataSecretAvailableReason,
+	})
 }

@@ -10,7 +10,6 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,11 +79,7 @@ func (c *Controller) publish(ctx context.Context, is *sourcev1.ExternalArtifact,
 		return nil
 	}
 	was := is.DeepCopy()
-	is.Status.Artifact = artifact
-	apimeta.SetStatusCondition(&is.Status.Conditions, metav1.Condition{
-		Type: fluxmeta.ReadyCondition, Status: metav1.ConditionTrue, Reason: fluxmeta.SucceededReason,
-		Message: "Drover publishes the files of the cluster", ObservedGeneration: is.Generation,
-	})
+	setPublished(is, artifact)
 	if err := c.Client.Status().Patch(ctx, is, client.MergeFrom(was), client.FieldOwner(FieldOwner)); err != nil {
 		return fmt.Errorf("publishing ExternalArtifact %q: %w", client.ObjectKeyFromObject(is), err)
 	}

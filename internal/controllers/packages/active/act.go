@@ -169,5 +169,5 @@ func finish(ctx context.Context, v *visit) error {
 	return reconcile.Stop
 }
 
-// ignoreGone drops the error for an object that was deleted meanwhile.
+// ignoreGone drops the error for an object that was deleted concurrently.
 func ignoreGone(err error) error { return client.IgnoreNotFound(err) }

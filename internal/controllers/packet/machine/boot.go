@@ -2,7 +2,6 @@ package machine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/packet/failure"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
@@ -129,11 +129,7 @@ func withoutEffect(events []client.Event) string {
 		return ""
 	}
 	slices.Reverse(notes)
-	message := "Userdata without effect: " + strings.Join(notes[:min(len(notes), maxNotes)], "; ")
-	if more := len(notes) - maxNotes; more > 0 {
-		message += fmt.Sprintf("; and %d more", more)
-	}
-	return failure.Truncate(message)
+	return failure.Truncate("Userdata without effect: " + text.Clauses(notes, maxNotes))
 }
 
 // endOf returns the result in an event that ends a boot, or nil for other events.

@@ -149,7 +149,7 @@ func TestRunningUserdataIsPolledUntilItEnds(t *testing.T) {
 		t.Errorf("got BootstrapExecSucceeded %q and a requeue after %s", got, result.RequeueAfter)
 	}
 	if got := packettest.Condition(m, clusterv1.ReadyCondition); !strings.Contains(got, stillRunning) {
-		t.Errorf("Ready is %q: it must change when the userdata is through, so that the Machine does", got)
+		t.Errorf("Ready is %q: it must change when the userdata has run, so that the Machine does", got)
 	}
 	w.report(idOf(t, m), "running: executing the userdata", "succeeded: the userdata was carried out")
 	m, result = w.run(t, "m")

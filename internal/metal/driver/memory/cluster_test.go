@@ -141,8 +141,8 @@ nodeRegistration: {}
 // recorder is a sink that records reports.
 type recorder struct {
 	events chan string
-	// meanwhile runs before each report is recorded.
-	meanwhile func(id string, e driver.Event)
+	// beforeReport runs before each report is recorded.
+	beforeReport func(id string, e driver.Event)
 
 	mu sync.Mutex
 	// sessions are the machines that may announce addresses.
@@ -150,8 +150,8 @@ type recorder struct {
 }
 
 func (r *recorder) Report(id string, e driver.Event) error {
-	if r.meanwhile != nil {
-		r.meanwhile(id, e)
+	if r.beforeReport != nil {
+		r.beforeReport(id, e)
 	}
 	r.events <- id + " " + string(e.Phase) + " " + e.Type + " " + e.Message
 	return nil
@@ -392,7 +392,7 @@ func TestElasticAddressIsKept(t *testing.T) {
 		l := newLab(t)
 		m := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
 		vip := l.next.Next()
-		l.sink.meanwhile = func(id string, e driver.Event) {
+		l.sink.beforeReport = func(id string, e driver.Event) {
 			if e.Phase == driver.Running {
 				mustDo(t, l.d.SetAddresses(t.Context(), id, []netip.Addr{vip}))
 			}
