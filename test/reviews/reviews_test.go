@@ -26,10 +26,12 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	addons "github.com/drover-dev/drover/internal/controllers/addons/admission"
 	clusters "github.com/drover-dev/drover/internal/controllers/clusters/admission"
+	gitops "github.com/drover-dev/drover/internal/controllers/gitops/admission"
 	packages "github.com/drover-dev/drover/internal/controllers/packages/admission"
 	packet "github.com/drover-dev/drover/internal/controllers/packet/admission"
 )
@@ -44,6 +46,8 @@ var paths = []string{
 	"/validate-packages-eks-amazonaws-com-v1alpha1-packagebundle", "/validate-packages-eks-amazonaws-com-v1alpha1-packagebundlecontroller",
 	"/validate-infrastructure-cluster-x-k8s-io-v1beta1-packetcluster", "/validate-infrastructure-cluster-x-k8s-io-v1beta1-packetmachine",
 	"/validate-infrastructure-cluster-x-k8s-io-v1beta1-packetmachinetemplate", "/validate-infrastructure-cluster-x-k8s-io-v1beta1-packetclustertemplate",
+	"/validate-anywhere-eks-amazonaws-com-v1alpha1-dockerdatacenterconfig", "/validate-anywhere-eks-amazonaws-com-v1alpha1-gitopsconfig",
+	"/validate-drover-dev-v1alpha1-gitchange", "/mutate-drover-dev-v1alpha1-gitchange",
 }
 
 // newWebhooks returns all webhooks, in front of an API server without objects.
@@ -51,7 +55,7 @@ func newWebhooks(t testing.TB) http.Handler {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, anywherev1.AddToScheme, infrav1.AddToScheme, packagesv1.AddToScheme,
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, anywherev1.AddToScheme, infrav1.AddToScheme, packagesv1.AddToScheme, droverv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -72,7 +76,7 @@ func newWebhooks(t testing.TB) http.Handler {
 	version := func(string) (string, error) { return "v1.36.3", nil }
 	for name, err := range map[string]error{
 		"addons": addons.Setup(mgr, addons.Options{}), "packages": packages.Setup(mgr, packages.Options{}),
-		"packet": packet.Setup(mgr), "clusters": clusters.Setup(mgr, clusters.Options{Version: version}),
+		"gitops": gitops.Setup(mgr, gitops.Options{Enabled: true}), "packet": packet.Setup(mgr), "clusters": clusters.Setup(mgr, clusters.Options{Version: version}),
 	} {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

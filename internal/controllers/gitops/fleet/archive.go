@@ -50,7 +50,7 @@ func convert(from *tar.Reader, into *zip.Writer) error {
 			continue
 		}
 		name := path.Clean(header.Name)
-		if !fs.ValidPath(name) || names[name] {
+		if !fs.ValidPath(name) || name == "." || names[name] {
 			return fmt.Errorf("entry %.200q is invalid or repeated", header.Name)
 		}
 		names[name] = true
