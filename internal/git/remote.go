@@ -23,7 +23,8 @@ type Remote struct {
 }
 
 // Credentials prove the identity of both sides: Username and Password, or PrivateKey and its
-// Passphrase, that of the client; CA or KnownHosts that of the server.
+// Passphrase, that of the client; CA or KnownHosts that of the server. SigningKey proves who made a
+// commit.
 type Credentials struct {
 	// Username is "git" if it is empty and Password is set.
 	Username string
@@ -37,6 +38,11 @@ type Credentials struct {
 	Passphrase string
 	// KnownHosts lists keys of servers, in the format of OpenSSH's known_hosts.
 	KnownHosts []byte
+	// SigningKey signs commits: an armored OpenPGP private key, or a private key for SSH. Without one,
+	// commits are not signed.
+	SigningKey []byte
+	// SigningPassphrase decrypts SigningKey.
+	SigningPassphrase string
 }
 
 // String hides the credentials from everything that is printed.
@@ -50,7 +56,10 @@ func (Credentials) MarshalJSON() ([]byte, error) { return []byte(`"[redacted]"`)
 
 // secrets lists what must not appear in a message.
 func (c Credentials) secrets() []string {
-	return []string{c.Password, c.Passphrase, strings.TrimSpace(string(c.PrivateKey))}
+	return []string{
+		c.Password, c.Passphrase, strings.TrimSpace(string(c.PrivateKey)),
+		c.SigningPassphrase, strings.TrimSpace(string(c.SigningKey)),
+	}
 }
 
 // InvalidError means that a Remote can't work.
@@ -79,6 +88,9 @@ func (r Remote) parse() (address, error) {
 		problems = append(problems, r.Credentials.sshProblems()...)
 	case schemeHTTP, schemeHTTPS:
 		problems = append(problems, r.Credentials.httpProblems()...)
+	}
+	if err := r.Credentials.CheckSigning(); err != nil {
+		problems = append(problems, err.Error())
 	}
 	if problems != nil {
 		return address{}, &InvalidError{problems}

@@ -26,15 +26,11 @@ type Limits struct {
 	Timeout time.Duration
 }
 
-// Options configure a Repository. All have defaults, except for a signing key.
+// Options configure a Repository. All have defaults.
 type Options struct {
 	// AuthorName and AuthorEmail appear in commits.
 	AuthorName, AuthorEmail string
-	// SigningKey signs commits: an armored OpenPGP private key, or a private key for SSH.
-	SigningKey []byte
-	// SigningPassphrase decrypts SigningKey.
-	SigningPassphrase string
-	Limits            Limits
+	Limits                  Limits
 	// Clock tells the time of commits and paces attempts.
 	Clock clock.Clock
 	// Attempts is how often Update tries to push, 10 by default.
@@ -92,7 +88,7 @@ func New(remote Remote, o Options) (*Repository, error) {
 	}
 	o.setDefaults()
 	r := &Repository{remote: remote, options: o}
-	if r.sign, err = newSigner(o); err != nil {
+	if r.sign, err = newSigner(remote.Credentials); err != nil {
 		return nil, err
 	}
 	if r.wire, err = r.connect(at); err != nil {

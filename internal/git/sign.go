@@ -17,15 +17,31 @@ import (
 // signer returns the armored signature of a message.
 type signer func(message []byte) (string, error)
 
-// newSigner returns nil if there is no key.
-func newSigner(o Options) (signer, error) {
-	switch {
-	case len(o.SigningKey) == 0:
-		return nil, nil // commits are not signed without a key
-	case bytes.Contains(o.SigningKey, []byte("BEGIN PGP PRIVATE KEY BLOCK")):
-		return newPGPSigner(o.SigningKey, o.SigningPassphrase)
+// CheckSigning checks that the signing key, if there is one, can sign commits. The error doesn't
+// contain the key.
+func (c Credentials) CheckSigning() error {
+	if len(c.SigningKey) == 0 && c.SigningPassphrase != "" {
+		return errors.New("a passphrase of a signing key requires a signing key")
 	}
-	key, err := parseKey(o.SigningKey, o.SigningPassphrase)
+	sign, err := newSigner(c)
+	if err != nil || sign == nil {
+		return err
+	}
+	if _, err := sign(nil); err != nil {
+		return fmt.Errorf("using signing key: %w", err)
+	}
+	return nil
+}
+
+// newSigner returns nil if there is no key.
+func newSigner(c Credentials) (signer, error) {
+	switch {
+	case len(c.SigningKey) == 0:
+		return nil, nil // commits are not signed without a key
+	case bytes.Contains(c.SigningKey, []byte("BEGIN PGP PRIVATE KEY BLOCK")):
+		return newPGPSigner(c.SigningKey, c.SigningPassphrase)
+	}
+	key, err := parseKey(c.SigningKey, c.SigningPassphrase)
 	if err != nil {
 		return nil, fmt.Errorf("reading signing key: %w", err)
 	}

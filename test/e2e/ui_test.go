@@ -53,6 +53,9 @@ func TestPageOfARealPlane(t *testing.T) {
 	f.await("the cluster has two workers", func() bool { return f.get(devCluster, "{.spec.workerNodeGroupConfigurations[0].count}") == "2" })
 	f.await("the change is audited", func() bool { return strings.Contains(f.must("audit", "dev").stdout, "Scaled") })
 
+	admin.must(chromedp.Click(`nav a[href="/plane"]`))
+	admin.await(`["checks pass", "expires in", " MB"].every((part) => document.querySelector("main").innerText.includes(part))`)
+
 	kill(t, f.status().component("kube-apiserver").PID)
 	f.awaitReady()
 	f.await("the API server has read its roles", func() bool {

@@ -6,6 +6,7 @@ import { ClusterPage } from "./clusterpage";
 import { FleetPage, Waiting } from "./fleetpage";
 import { AddOnsPage, MachinesPage } from "./otherpages";
 import { Code, typing } from "./parts";
+import { PlanePage } from "./planepage";
 import { follow, useLocation } from "./route";
 import { type Connection, type State, start, useStore } from "./store";
 

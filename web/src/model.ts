@@ -208,7 +208,23 @@ export interface PlaneInfo {
   host: string;
   version?: string;
   kubernetes?: string[];
+  bundles?: string[];
   hidden?: string[];
   namespaces?: string[];
   now: string;
+}
+
+export interface Check {
+  name: string;
+  ok: boolean;
+}
+
+export interface Server {
+  version?: string;
+  checks?: Check[];
+  certificate?: string;
+  clientCertificate?: string;
+  memory?: number;
+  started?: string;
+  unknown?: string[];
 }

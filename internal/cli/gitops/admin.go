@@ -121,7 +121,9 @@ func newRotateKey(io *ui.IO) *cobra.Command {
 For a repository with an SSH URL, the command generates a key, prints its public half and
 waits until the Git server accepts it: add it with write access, for example as a deploy
 key. For HTTPS, it reads a new token from the environment variables of "drover gitops
-enable". The old credentials stay in use until the new ones work.`,
+enable". The old credentials stay in use until the new ones work.
+
+The key that signs commits stays, unless DROVER_GIT_SIGNING_KEY names another one.`,
 		Example: `  drover gitops rotate-key
   drover gitops rotate-key --algorithm rsa --timeout 1h`,
 		Args: cobra.NoArgs,

@@ -46,7 +46,10 @@ restarts Drover with GitOps. An embedded plane starts Flux with "drover up --git
 Credentials come from the environment:
   GitHub   EKSA_GITHUB_TOKEN
   SSH      EKSA_GIT_PRIVATE_KEY, EKSA_GIT_KNOWN_HOSTS and EKSA_GIT_SSH_KEY_PASSPHRASE
-  HTTPS    DROVER_GIT_USERNAME, DROVER_GIT_PASSWORD and DROVER_GIT_CA_FILE`,
+  HTTPS    DROVER_GIT_USERNAME, DROVER_GIT_PASSWORD and DROVER_GIT_CA_FILE
+
+Commits are signed if DROVER_GIT_SIGNING_KEY names the file of a private key, one for SSH or
+an armored one for OpenPGP. DROVER_GIT_SIGNING_PASSPHRASE decrypts it.`,
 		Example: `  export EKSA_GIT_PRIVATE_KEY=~/.ssh/fleet EKSA_GIT_KNOWN_HOSTS=~/.ssh/known_hosts
   drover gitops enable --url ssh://git@git.example.com/fleet.git --path clusters/mgmt -n team-a
   drover gitops enable -f one.yaml --namespaces team-a,team-b`,
@@ -99,6 +102,9 @@ func printEnabled(w stdio.Writer, done *gitops.Enabled) error {
 	fmt.Fprintf(w, "Repository %s is connected for namespaces %s.\n", done.URL, strings.Join(done.Namespaces, ", "))
 	if done.Commit == "" {
 		fmt.Fprintf(w, "Branch %s does not exist; the first change of a cluster creates it.\n", done.Branch)
+	}
+	if done.Signed {
+		fmt.Fprintln(w, "Commits are signed.")
 	}
 	if !done.RunsFlux {
 		fmt.Fprintln(w, "Flux does not run on this management plane. Start it with `drover up --gitops`.")

@@ -145,7 +145,7 @@ func TestStatusTable(t *testing.T) {
 			{Name: "one", Revision: "main@sha1:0123456789abcdef", State: "Ready", Changes: []string{"one-x"}},
 			{Name: "two", State: "BuildFailed", Message: "no such file"},
 		},
-	}}), printEnabled(&out, &gitops.Enabled{URL: "ssh://git@git.example.com/fleet", Branch: "main", Namespaces: []string{"a", "b"}}))
+	}}), printEnabled(&out, &gitops.Enabled{URL: "ssh://git@git.example.com/fleet", Branch: "main", Namespaces: []string{"a", "b"}, Signed: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ team-a/fleet   main@0123456789ab   Ready         ssh://git@git.example.com/fleet
   one          main@0123456789ab   Ready         unfinished: one-x
   two                              BuildFailed   no such file
 ` + "Repository ssh://git@git.example.com/fleet is connected for namespaces a, b.\n" +
-		"Branch main does not exist; the first change of a cluster creates it.\n" +
+		"Branch main does not exist; the first change of a cluster creates it.\nCommits are signed.\n" +
 		"Flux does not run on this management plane. Start it with `drover up --gitops`.\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -27,6 +27,11 @@ const (
 	EnvPassword = "DROVER_GIT_PASSWORD"
 	// EnvCAFile names a file of certificates to trust for HTTPS. It may be unset.
 	EnvCAFile = "DROVER_GIT_CA_FILE"
+	// EnvSigningKey names the file of a private key that signs commits: one for SSH, or an armored
+	// one for OpenPGP. It may be unset.
+	EnvSigningKey = "DROVER_GIT_SIGNING_KEY"
+	// EnvSigningPassphrase decrypts the signing key. It may be unset.
+	EnvSigningPassphrase = "DROVER_GIT_SIGNING_PASSPHRASE"
 )
 
 const (
@@ -66,6 +71,7 @@ func FromEnvironment(spec anywherev1.FluxConfigSpec, getenv func(string) string)
 	} else {
 		remote.Credentials = r.generic(at)
 	}
+	r.signing(&remote.Credentials)
 	if r.problems != nil {
 		return git.Remote{}, fmt.Errorf("reading Git credentials: %s", strings.Join(r.problems, "; "))
 	}
@@ -85,6 +91,27 @@ func (r *reader) generic(to string) git.Credentials {
 		Username: r.getenv(EnvUsername),
 		Password: r.required(EnvPassword, "a password or token"),
 		CA:       r.file(EnvCAFile),
+	}
+}
+
+// RenewSigning replaces the key that signs commits by that of the environment, if it has one.
+func RenewSigning(c *git.Credentials, getenv func(string) string) error {
+	if getenv(EnvSigningKey) == "" && getenv(EnvSigningPassphrase) == "" {
+		return nil
+	}
+	r := &reader{getenv: getenv}
+	r.signing(c)
+	if r.problems != nil {
+		return fmt.Errorf("reading Git credentials: %s", strings.Join(r.problems, "; "))
+	}
+	return nil
+}
+
+// signing adds the key that signs commits.
+func (r *reader) signing(c *git.Credentials) {
+	c.SigningKey, c.SigningPassphrase = r.file(EnvSigningKey), r.getenv(EnvSigningPassphrase)
+	if err := c.CheckSigning(); err != nil {
+		r.problems = append(r.problems, fmt.Sprintf("%s and %s: %v", EnvSigningKey, EnvSigningPassphrase, err))
 	}
 }
 

@@ -51,6 +51,11 @@ func TestFromEnvironment(t *testing.T) {
 			spec: overHTTPS, env: map[string]string{EnvUsername: "jane", EnvPassword: "hunter2", EnvCAFile: file(t, ca)},
 			want: git.Remote{URL: "https://example.com/fleet.git", Branch: "main", Credentials: git.Credentials{Username: "jane", Password: "hunter2", CA: ca}},
 		},
+		"a signing key": {
+			spec: onGitHub, env: map[string]string{EnvGitHubToken: "ghp_1", EnvSigningKey: file(t, private), EnvSigningPassphrase: "hunter2"},
+			want: git.Remote{URL: "https://github.com/acme/fleet.git", Branch: "main", Credentials: git.Credentials{Username: "git", Password: "ghp_1", SigningKey: private, SigningPassphrase: "hunter2"}},
+		},
+		"a locked signing key":   {spec: onGitHub, env: map[string]string{EnvGitHubToken: "ghp_1", EnvSigningKey: file(t, private), EnvSigningPassphrase: "hunter3"}, says: []string{EnvSigningPassphrase, "reading signing key"}},
 		"GitHub without a token": {spec: onGitHub, says: []string{EnvGitHubToken}},
 		"ssh without anything":   {spec: overSSH, says: []string{EnvPrivateKey, EnvKnownHosts}},
 		"https without anything": {spec: overHTTPS, says: []string{EnvPassword}},
@@ -95,6 +100,10 @@ func TestSecretsHaveTheFormOfFlux(t *testing.T) {
 			git.Remote{URL: "https://example.com/a", Branch: "main", Credentials: git.Credentials{Username: "git", Password: "hunter2"}},
 			map[string]string{"username": "git", "password": "hunter2"},
 		},
+		"a signing key": {
+			git.Remote{URL: "https://example.com/a", Branch: "main", Credentials: git.Credentials{Username: "git", Password: "hunter2", SigningKey: private, SigningPassphrase: "hunter2"}},
+			map[string]string{"username": "git", "password": "hunter2", "signing-key": string(private), "signing-passphrase": "hunter2"},
+		},
 		"ssh": {
 			git.Remote{URL: "git@example.com:a", Branch: "main", Credentials: git.Credentials{PrivateKey: private, Passphrase: "hunter2", KnownHosts: hosts}},
 			map[string]string{"identity": string(private), "identity.pub": strings.TrimSpace(string(public)) + "\n", "known_hosts": string(hosts), "password": "hunter2"},
@@ -121,6 +130,7 @@ func TestSecretsHaveTheFormOfFlux(t *testing.T) {
 }
 
 func TestUnusableSecretsAreRejected(t *testing.T) {
+	locked, _ := gittest.NewKey(t, "ed25519", "hunter2")
 	for name, test := range map[string]struct {
 		url, says string
 		data      map[string]string
@@ -128,6 +138,7 @@ func TestUnusableSecretsAreRejected(t *testing.T) {
 		"bearer token":          {"https://example.com/a", "use username and password", map[string]string{"bearerToken": "hunter2"}},
 		"ssh with a password":   {"ssh://example.com/a", "requires a private key", map[string]string{"username": "jane", "password": "hunter2"}},
 		"https with half of it": {"https://example.com/a", "password is required", map[string]string{"username": "jane"}},
+		"a locked signing key":  {"https://example.com/a", "reading signing key", map[string]string{"signing-key": string(locked), "signing-passphrase": "hunter3"}},
 		"a CA of nonsense":      {"https://example.com/a", "reading CA", map[string]string{"caFile": "hunter2"}},
 		"a URL with a password": {"https://jane:hunter2@example.com/a", "credentials", nil},
 	} {

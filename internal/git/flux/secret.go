@@ -27,14 +27,29 @@ const (
 // it.
 const KeyToken = "token"
 
+// Keys of the key that signs commits, and of its passphrase. Flux ignores them.
+const (
+	keySigning           = "signing-key"
+	keySigningPassphrase = "signing-passphrase"
+)
+
 // Renew returns the data of a Secret with other credentials of the repository. What isn't one of
-// them stays.
+// them stays, and so does the signing key unless there is a new one.
 func Renew(old, fresh map[string][]byte) map[string][]byte {
-	if token, ok := old[KeyToken]; ok {
-		fresh[KeyToken] = token
+	kept := []string{KeyToken}
+	if len(fresh[keySigning]) == 0 {
+		kept = append(kept, keySigning, keySigningPassphrase)
+	}
+	for _, key := range kept {
+		if value, ok := old[key]; ok {
+			fresh[key] = value
+		}
 	}
 	return fresh
 }
+
+// Signs reports whether the data of a Secret has a key that signs commits.
+func Signs(data map[string][]byte) bool { return len(data[keySigning]) > 0 }
 
 // ToSecret returns a Secret with the credentials of a valid remote.
 func ToSecret(remote git.Remote, name types.NamespacedName) (*corev1.Secret, error) {
@@ -60,6 +75,8 @@ func dataOf(remote git.Remote) (map[string][]byte, error) {
 			data[key] = value
 		}
 	}
+	put(keySigning, c.SigningKey)
+	put(keySigningPassphrase, []byte(c.SigningPassphrase))
 	if !git.IsSSH(remote.URL) {
 		if c.Username == "" && c.Password != "" {
 			c.Username = defaultUser // Flux requires both.
@@ -103,6 +120,7 @@ func FromSecret(secret *corev1.Secret, url, branch string) (git.Remote, error) {
 			remote.Credentials.CA = data[keyOldCA]
 		}
 	}
+	remote.Credentials.SigningKey, remote.Credentials.SigningPassphrase = data[keySigning], string(data[keySigningPassphrase])
 	if err := remote.Validate(); err != nil {
 		return git.Remote{}, fmt.Errorf("%s: %w", doing, err)
 	}

@@ -43,6 +43,8 @@ type Enabled struct {
 	// Commit is the newest commit of the branch, or empty if the branch doesn't exist.
 	Commit     string   `json:"commit,omitempty"`
 	Namespaces []string `json:"namespaces"`
+	// Signed is set if commits are signed.
+	Signed bool `json:"signed,omitempty"`
 	// RunsFlux is false if nothing applies the repository yet.
 	RunsFlux bool `json:"runsFlux"`
 }
@@ -83,7 +85,9 @@ func (p *Plane) Enable(ctx context.Context, e Enabling) (*Enabled, error) {
 		return nil, err
 	}
 	runs, err := p.RunsFlux()
-	return &Enabled{URL: remote.URL, Branch: remote.Branch, Commit: commit, Namespaces: e.namespaces(), RunsFlux: runs}, err
+	return &Enabled{
+		URL: remote.URL, Branch: remote.Branch, Commit: commit, Namespaces: e.namespaces(), Signed: flux.Signs(secret.Data), RunsFlux: runs,
+	}, err
 }
 
 func (e Enabling) namespaces() []string {

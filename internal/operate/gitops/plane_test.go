@@ -173,10 +173,28 @@ func TestNewKeyReplacesTheOldOneOnceItWorks(t *testing.T) {
 	write(t, dir, "key", string(private))
 	write(t, dir, "known_hosts", string(server.KnownHosts))
 	env := map[string]string{flux.EnvPrivateKey: filepath.Join(dir, "key"), flux.EnvKnownHosts: filepath.Join(dir, "known_hosts")}
-	if _, err := p.Enable(t.Context(), Enabling{FluxConfig: fleet(system, url), Getenv: func(name string) string { return env[name] }}); err != nil {
-		t.Fatal(err)
+	enable := func() (*Enabled, error) {
+		return p.Enable(t.Context(), Enabling{FluxConfig: fleet(system, url), Getenv: func(name string) string { return env[name] }})
 	}
-	r := Rotation{System: system, Algorithm: "ecdsa", Interval: 10 * time.Millisecond}
+	if done, err := enable(); err != nil || done.Signed {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	signing, _ := gittest.NewKey(t, "ed25519", "open sesame")
+	write(t, dir, "signing", string(signing))
+	env[flux.EnvSigningKey], env[flux.EnvSigningPassphrase] = filepath.Join(dir, "signing"), "open barley"
+	if _, err := enable(); err == nil || !strings.Contains(err.Error(), "reading signing key") || flux.Signs(p.mustCredentials(t, system).Data) {
+		t.Fatalf("a wrong passphrase of the signing key: %v", err)
+	}
+	env[flux.EnvSigningPassphrase] = "open sesame"
+	if done, err := enable(); err != nil || !done.Signed {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	delete(env, flux.EnvSigningKey)
+	delete(env, flux.EnvSigningPassphrase)
+	if done, err := enable(); err != nil || !done.Signed {
+		t.Fatalf("a second time without the signing key: %+v, %v", done, err)
+	}
+	r := Rotation{System: system, Algorithm: "ecdsa", Interval: 10 * time.Millisecond, Getenv: func(name string) string { return env[name] }}
 	ctx, cancel := context.WithCancel(t.Context())
 	r.Publish = func([]byte) { time.AfterFunc(time.Second, cancel) }
 	if _, err := p.Rotate(ctx, r); !errors.Is(err, context.Canceled) {
@@ -190,6 +208,18 @@ func TestNewKeyReplacesTheOldOneOnceItWorks(t *testing.T) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	secret := p.mustCredentials(t, system)
+	if !bytes.Equal(secret.Data["signing-key"], signing) {
+		t.Error("the signing key was replaced, too")
+	}
+	other, _ := gittest.NewKey(t, "ed25519", "")
+	write(t, dir, "other", string(other))
+	env[flux.EnvSigningKey] = filepath.Join(dir, "other")
+	if _, err := p.Rotate(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if secret = p.mustCredentials(t, system); !bytes.Equal(secret.Data["signing-key"], other) || len(secret.Data["signing-passphrase"]) > 0 {
+		t.Error("the signing key was not replaced by that of the environment")
+	}
 	if bytes.Equal(secret.Data["identity"], private) || !strings.HasPrefix(string(secret.Data["identity.pub"]), "ecdsa-") || secret.Annotations[anywherev1.GitURLAnnotation] != url {
 		t.Errorf("the Secret has key %s for %s", secret.Data["identity.pub"], secret.Annotations[anywherev1.GitURLAnnotation])
 	}

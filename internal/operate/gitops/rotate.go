@@ -40,7 +40,7 @@ type Rotation struct {
 	System string
 	// Algorithm is one of Algorithms.
 	Algorithm string
-	// Getenv reads new credentials for HTTPS from the environment.
+	// Getenv reads new credentials for HTTPS from the environment, and a new signing key.
 	Getenv func(string) string
 	// Publish is called with the public half of a new key, in the format of authorized_keys. The
 	// server has to accept it before it replaces the old one.
@@ -97,6 +97,9 @@ func (r Rotation) renew(ctx context.Context, secret *corev1.Secret, url string) 
 		return git.Remote{}, err
 	}
 	remote.Credentials.PrivateKey, remote.Credentials.Passphrase = key, ""
+	if err := flux.RenewSigning(&remote.Credentials, r.Getenv); err != nil {
+		return git.Remote{}, err
+	}
 	public, err := remote.Credentials.PublicKey()
 	if err != nil {
 		return git.Remote{}, err

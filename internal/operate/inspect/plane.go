@@ -27,6 +27,8 @@ type Plane struct {
 	// Own is the namespace of the caller's kubeconfig. Lists fall back to it when the caller may
 	// not read all namespaces.
 	Own string
+
+	config *rest.Config
 }
 
 // Connect returns a connection to a management plane. It sends no request.
@@ -41,7 +43,7 @@ func Connect(config *rest.Config) (*Plane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
-	return &Plane{Client: c, Host: config.Host}, nil
+	return &Plane{Client: c, Host: config.Host, config: config}, nil
 }
 
 // explain adds what the caller can do about an error of the API server.

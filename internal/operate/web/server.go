@@ -72,6 +72,7 @@ func (s *Server) handler() http.Handler {
 	api := http.NewServeMux()
 	api.HandleFunc("GET /api/stream", s.view.stream)
 	api.HandleFunc("GET /api/plane", s.view.getPlane)
+	api.HandleFunc("GET /api/server", s.view.getServer)
 	api.HandleFunc("GET /api/addons", s.view.getAddOns)
 	api.HandleFunc("GET /api/machines", s.view.getMachines)
 	api.HandleFunc("GET /api/clusters/{kind}/{namespace}/{name}", s.view.getCluster)

@@ -55,6 +55,7 @@ func TestEverythingButThePageRequiresASession(t *testing.T) {
 		"GET /api/stream":                         401,
 		"GET /api/plane":                          401,
 		"GET /api/addons":                         401,
+		"GET /api/server":                         401,
 		"GET /api/machines":                       401,
 		"GET /api/anything":                       401,
 		"GET /api/clusters/drover/a/b":            401,

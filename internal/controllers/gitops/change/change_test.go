@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +14,7 @@ import (
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -60,6 +63,32 @@ func TestAChangeIsCommittedFetchedAppliedAndDeleted(t *testing.T) {
 	if change, _ = w.reconcile("create"); change != nil {
 		t.Errorf("after an hour: %+v", change)
 	}
+}
+
+func TestCommitsAreSignedWithTheKeyOfTheSecret(t *testing.T) {
+	w := newWorld(t)
+	w.connect()
+	w.source()
+	private, public := gittest.NewKey(t, "ed25519", "open sesame")
+	sign := func(passphrase string) {
+		secret := &corev1.Secret{}
+		w.must(w.Get(w.Context(), client.ObjectKey{Namespace: w.c.FluxNamespace, Name: anywherev1.GitCredentials}, secret))
+		secret.Data["signing-key"], secret.Data["signing-passphrase"] = private, []byte(passphrase)
+		w.must(w.Update(w.Context(), secret))
+	}
+	sign("open barley")
+	w.write("create", "dev")
+	change, _ := w.reconcile("create")
+	w.expect(change, droverv1.GitCommitted, droverv1.GitDeniedReason, "reading signing key")
+	if n := w.repository.Commits(gittest.Branch); n != 1 {
+		t.Fatalf("%d commits with an unusable signing key", n)
+	}
+	sign("open sesame")
+	change, _ = w.reconcile("create")
+	w.expect(change, droverv1.GitCommitted, droverv1.GitCommittedReason, "")
+	allowed := filepath.Join(t.TempDir(), "allowed")
+	w.must(os.WriteFile(allowed, append([]byte("drover@localhost "), public...), 0o600))
+	w.repository.Git("-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+allowed, "verify-commit", gittest.Branch)
 }
 
 func TestAReconcileThatChangesNothingWritesNothing(t *testing.T) {
