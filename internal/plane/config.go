@@ -29,9 +29,11 @@ type Config struct {
 	// RegistryAddress is an additional listen address of the registry, if set.
 	RegistryAddress string `json:"registryAddress,omitempty"`
 	RegistryPort    int    `json:"registryPort"`
-	// GitOps reports whether the plane runs the Flux controllers. It may change at any start.
-	GitOps bool  `json:"gitOps,omitempty"`
-	Ports  Ports `json:"ports"`
+	// GitOps reports whether the plane runs the Flux controllers. It may change at any time.
+	GitOps bool `json:"gitOps,omitempty"`
+	// GitOpsOff means that they were turned off, so that a FluxConfig doesn't start them.
+	GitOpsOff bool  `json:"gitOpsOff,omitempty"`
+	Ports     Ports `json:"ports"`
 }
 
 // Ports are used between Drover's own processes on loopback. They may change at any start.
@@ -110,6 +112,9 @@ func (c Config) complete(o Options) (Config, error) {
 		c.SANs = o.SANs
 	}
 	c.GitOps = o.gitOps(c)
+	if o.GitOps != nil {
+		c.GitOpsOff = !*o.GitOps
+	}
 	if o.RegistryAddress != "" {
 		c.RegistryAddress = o.RegistryAddress
 	}

@@ -91,7 +91,7 @@ func (p *Plane) managerArgs() []string {
 		"--package-mirror=*=" + p.config.registryHost(),
 		"--package-key=" + p.home.BundlePublicKey(),
 	}
-	if p.config.GitOps {
+	if p.gitOps.Load() {
 		args = append(args, "--gitops")
 	}
 	return args

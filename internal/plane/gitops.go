@@ -52,12 +52,17 @@ func (o Options) findFlux() (flux.Programs, error) {
 	return flux.Find()
 }
 
-// launchFlux installs the API of Flux and starts its controllers, unless they are off. Without
-// them, or beside a Flux of somebody else, the plane works as before.
-func (p *Plane) launchFlux(ctx context.Context, progress Progress) ([]*child, error) {
-	if !p.config.GitOps {
+// launchFluxIfOn starts the Flux controllers unless they are off.
+func (p *Plane) launchFluxIfOn(ctx context.Context, progress Progress) ([]*child, error) {
+	if !p.gitOps.Load() {
 		return nil, nil
 	}
+	return p.launchFlux(ctx, progress)
+}
+
+// launchFlux installs the API of Flux and starts its controllers. Beside a Flux of somebody else,
+// the plane works without them.
+func (p *Plane) launchFlux(ctx context.Context, progress Progress) ([]*child, error) {
 	stage := progress.stage(gitOpsStage)
 	err := install.ApplyFlux(ctx, p.home.clientConfig(p.config), install.Options{})
 	var foreign *install.ForeignError

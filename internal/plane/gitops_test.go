@@ -1,15 +1,19 @@
 package plane
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drover-dev/drover/internal/kube/flux"
 )
@@ -18,15 +22,15 @@ func TestGitOpsIsRememberedUntilItIsTurnedOff(t *testing.T) {
 	on, off := true, false
 	var c Config
 	for i, step := range []struct {
-		asked *bool
-		want  bool
-	}{{nil, false}, {&on, true}, {nil, true}, {&off, false}, {nil, false}} {
+		asked     *bool
+		want, off bool
+	}{{nil, false, false}, {&on, true, false}, {nil, true, false}, {&off, false, true}, {nil, false, true}, {&on, true, false}} {
 		var err error
 		if c, err = c.complete(Options{GitOps: step.asked}); err != nil {
 			t.Fatal(err)
 		}
-		if c.GitOps != step.want {
-			t.Errorf("start %d: GitOps is %t, want %t", i, c.GitOps, step.want)
+		if c.GitOps != step.want || c.GitOpsOff != step.off {
+			t.Errorf("start %d: GitOps is %t and turned off is %t, want %t and %t", i, c.GitOps, c.GitOpsOff, step.want, step.off)
 		}
 	}
 }
@@ -97,7 +101,39 @@ func fluxPlane(t *testing.T) *Plane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Plane{home: Home{Dir: "/h"}, config: c, flux: flux.Programs{"source-controller": "/s", "kustomize-controller": "/k"}}
+	p := &Plane{home: Home{Dir: "/h"}, config: c, flux: flux.Programs{"source-controller": "/s", "kustomize-controller": "/k"}}
+	p.gitOps.Store(true)
+	return p
+}
+
+func TestFluxConfigsAreWatchedUntilGitOpsIsDecided(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tt := range map[string]struct {
+		on, off, want bool
+	}{"undecided": {want: true}, "on": {on: true}, "turned off": {off: true}} {
+		p := &Plane{home: Home{Dir: t.TempDir()}, config: Config{GitOpsOff: tt.off}, log: slog.New(slog.DiscardHandler)}
+		p.gitOps.Store(tt.on)
+		if got := p.watchFluxConfigs(ctx) != nil; got != tt.want {
+			t.Errorf("%s: watched is %t", name, got)
+		}
+	}
+}
+
+func TestAFluxConfigAppears(t *testing.T) {
+	for name, tt := range map[string]struct {
+		event watch.EventType
+		want  bool
+	}{"one is created": {watch.Added, true}, "one is deleted": {watch.Deleted, false}, "the watch expires": {watch.Error, false}} {
+		events := watch.NewFakeWithChanSize(1, false)
+		events.Action(tt.event, &metav1.PartialObjectMetadata{})
+		if tt.event == watch.Deleted {
+			events.Stop()
+		}
+		if got := appears(events); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }
 
 func TestFluxControllersListenOnLoopbackOnly(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -70,6 +71,9 @@ type Plane struct {
 	log      *slog.Logger
 	children []*child
 	claims   []net.Listener // see claimPorts
+	// gitOps is set while the plane runs GitOps. It may be turned on at any time, unlike the rest of
+	// config.
+	gitOps atomic.Bool
 
 	stateMu sync.Mutex
 	phase   string
@@ -94,7 +98,7 @@ func Run(ctx context.Context, o Options) error {
 	o.Progress.done()
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
 	p.log.Info("Plane is ready", "api", p.config.APIURL())
-	p.maintain(ctx, signals)
+	p.maintain(ctx, signals, p.watchFluxConfigs(ctx))
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
 	return nil
 }
@@ -145,6 +149,7 @@ func (p *Plane) fill(o Options, stage *stage) error {
 	if p.flux, err = o.findFlux(); err != nil {
 		return stage.failed(err)
 	}
+	p.gitOps.Store(p.config.GitOps)
 	// Requested ports are not claimed: the user keeps them distinct.
 	if err := p.claimPorts(config.asked(o)); err != nil {
 		return stage.failed(err)
@@ -155,7 +160,7 @@ func (p *Plane) fill(o Options, stage *stage) error {
 		func() error { return p.home.writeMeta(p.kube.Version, time.Now()) },
 		p.home.makeRest,
 		func() error { return writeJSON(p.home.configFile(), p.config) },
-		p.renew,
+		func() error { return p.renew(p.config) },
 		func() error { _, err := p.home.ensureEncryption(time.Now()); return err },
 		func() error { return p.home.writeAPIServerFiles(p.config) },
 		p.home.ensureRegistryPassword,
@@ -171,15 +176,15 @@ func (p *Plane) fill(o Options, stage *stage) error {
 }
 
 // renew issues the certificates that are due and writes the kubeconfigs that contain them.
-func (p *Plane) renew() error {
-	issued, err := PKI{home: p.home, now: time.Now()}.Ensure(p.config)
+func (p *Plane) renew(c Config) error {
+	issued, err := PKI{home: p.home, now: time.Now()}.Ensure(c)
 	if err != nil {
 		return err
 	}
 	if names := slices.Concat(issued.Authorities, issued.Leaves); len(names) > 0 {
 		p.log.Info("Issued certificates", "names", names)
 	}
-	if err := p.home.writeKubeconfigs(p.config); err != nil {
+	if err := p.home.writeKubeconfigs(c); err != nil {
 		return err
 	}
 	if len(issued.Authorities) > 0 {
@@ -227,7 +232,7 @@ func (p *Plane) startControllers(ctx context.Context, progress Progress, packet 
 	if err := p.shareMachines(ctx); err != nil {
 		return err
 	}
-	gitOps, err := p.launchFlux(ctx, progress) // The manager needs the kinds of Flux.
+	gitOps, err := p.launchFluxIfOn(ctx, progress) // The manager needs the kinds of Flux.
 	if err != nil {
 		return err
 	}
@@ -305,11 +310,11 @@ func (p *Plane) setPhase(phase string) {
 func (p *Plane) writeState() {
 	p.stateMu.Lock()
 	defer p.stateMu.Unlock()
-	v := version.Get()
+	v, c := version.Get(), p.settings()
 	s := State{
 		Home: p.home.Dir, Phase: p.phase, API: p.config.APIURL(),
 		Drover: v.Version, Kubernetes: p.kube.Version, ClusterAPI: v.ClusterAPI,
-		PacketAPI: p.packet.URL, Registry: p.config.RegistryURL(), GitOps: p.config.GitOps, Supervisor: process.Identify(os.Getpid()),
+		PacketAPI: p.packet.URL, Registry: p.config.RegistryURL(), GitOps: c.GitOps, Supervisor: process.Identify(os.Getpid()),
 	}
 	for _, c := range p.children {
 		status := c.snapshot()

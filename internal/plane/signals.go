@@ -16,12 +16,12 @@ const clockPeriod = time.Minute
 // plane is ready: an unhandled signal would end it.
 func (p *Plane) listen() <-chan os.Signal {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGHUP, usePacketAPI)
+	signal.Notify(signals, syscall.SIGHUP, usePacketAPI, useGitOps)
 	return signals
 }
 
-// maintain renews certificates and handles signals until ctx ends.
-func (p *Plane) maintain(ctx context.Context, signals <-chan os.Signal) {
+// maintain renews certificates, handles signals and starts GitOps when it is needed, until ctx ends.
+func (p *Plane) maintain(ctx context.Context, signals <-chan os.Signal, needsGitOps <-chan struct{}) {
 	renewal, clock := time.NewTicker(renewalPeriod), time.NewTicker(clockPeriod)
 	defer renewal.Stop()
 	defer clock.Stop()
@@ -39,14 +39,16 @@ func (p *Plane) maintain(ctx context.Context, signals <-chan os.Signal) {
 				p.tryRenew()
 			}
 			checked = now
+		case <-needsGitOps:
+			p.tryGitOps(ctx, "a FluxConfig")
 		case s := <-signals:
-			p.handleSignal(s)
+			p.handleSignal(ctx, s)
 		}
 	}
 }
 
 func (p *Plane) tryRenew() {
-	if err := p.renew(); err != nil {
+	if err := p.renew(p.settings()); err != nil {
 		p.log.Error("Failed to renew certificates", "error", err)
 	}
 }
@@ -54,13 +56,16 @@ func (p *Plane) tryRenew() {
 // clockJumped reports whether the clock was set while a time passed that it measured as wall.
 func clockJumped(wall, passed time.Duration) bool { return (wall - passed).Abs() > time.Minute }
 
-func (p *Plane) handleSignal(s os.Signal) {
-	if s == usePacketAPI {
+func (p *Plane) handleSignal(ctx context.Context, s os.Signal) {
+	switch s {
+	case usePacketAPI:
 		p.renewPacket()
-		return
+	case useGitOps:
+		p.tryGitOps(ctx, "`drover up --gitops`")
+	default:
+		p.log.Info("Restarting the API server to reload its files")
+		p.child("kube-apiserver").restart()
 	}
-	p.log.Info("Restarting the API server to reload its files")
-	p.child("kube-apiserver").restart()
 }
 
 func (p *Plane) child(name string) *child {

@@ -54,7 +54,7 @@ type State struct {
 	PacketAPI string `json:"packetAPI,omitempty"`
 	// Registry is the URL of the registry on this machine.
 	Registry string `json:"registry,omitempty"`
-	// GitOps reports whether the plane was started with the Flux controllers.
+	// GitOps reports whether the plane runs the Flux controllers.
 	GitOps     bool              `json:"gitOps,omitempty"`
 	Supervisor process.Process   `json:"supervisor"`
 	Components []ComponentStatus `json:"components"`

@@ -119,7 +119,8 @@ func TestCommitsAreAppliedWithGitOps(t *testing.T) {
 	r.push(map[string]string{
 		"kustomization.yaml": "resources: [one.yaml, two.yaml]\n", "one.yaml": configMap("one"), "two.yaml": configMap("two"),
 	})
-	p.must("up", "--gitops")
+	p.must("up")
+	p.must("up", "--gitops") // It starts Flux on the running plane.
 	steps := []struct {
 		name string
 		run  func(*testing.T, *plane, *repository)
@@ -145,7 +146,7 @@ func testFluxStatus(t *testing.T, p *plane, _ *repository) {
 			t.Errorf("status of %s = %+v", want, c)
 		}
 	}
-	p.refused("run `drover down` before you turn GitOps on or off", "up", "--gitops=false")
+	p.refused("run `drover down` before you turn GitOps off", "up", "--gitops=false")
 	p.must("up", "--gitops")
 }
 

@@ -41,7 +41,8 @@ GitHub is created if it does not exist, as a private one. Repeat the command to 
 credentials or to open the repository to more namespaces.
 
 On a management cluster, the command also installs Flux, unless it runs there already, and
-restarts Drover with GitOps. An embedded plane starts Flux with "drover up --gitops".
+restarts Drover with GitOps. An embedded plane starts Flux by itself, unless that was turned
+off with "drover up --gitops=false".
 
 Credentials come from the environment:
   GitHub   EKSA_GITHUB_TOKEN
@@ -94,7 +95,12 @@ func (e *enabling) run(ctx context.Context, io *ui.IO) error {
 	if err != nil {
 		return err
 	}
-	done.RunsFlux = done.RunsFlux || installed
+	if done.RunsFlux = done.RunsFlux || installed; !done.RunsFlux {
+		fmt.Fprintln(io.Err, "Waiting for the embedded plane to start Flux")
+		if done.RunsFlux, err = p.AwaitFlux(ctx, gitops.FluxTimeout, func() {}); err != nil {
+			return err
+		}
+	}
 	return e.output.Print(io.Out, done, func(w stdio.Writer) error { return printEnabled(w, done) })
 }
 

@@ -55,9 +55,10 @@ All state is in one directory, the home. Several homes can run side by side.
 Running the command again changes nothing.
 
 With --gitops it also runs the Flux controllers: source-controller, which fetches
-Git repositories, and kustomize-controller, which applies what they contain. The
-choice is remembered. --gitops=false turns them off; objects that they have
-applied stay.
+Git repositories, and kustomize-controller, which applies what they contain. A
+running plane starts them, too, with this flag or when somebody creates a
+FluxConfig. The choice is remembered. --gitops=false turns them off, also for
+FluxConfigs; objects that they have applied stay.
 
 It also starts metal, the Packet API server for machines of this host, which
 provisions machines for clusters that name no other Packet API. Metal is a
@@ -152,13 +153,21 @@ func (o *upOptions) alreadyUp(ctx context.Context, io *ui.IO) error {
 	if p := o.plane; p.APIAddress != "" || p.APIPort != 0 || len(p.SANs) > 0 || p.RegistryAddress != "" || p.RegistryPort != 0 {
 		return fmt.Errorf("the embedded plane is already running at %s: run `drover down` before you change its address", state.API)
 	}
-	if asked := o.plane.GitOps; asked != nil && *asked != state.GitOps {
-		return fmt.Errorf("the embedded plane is already running at %s: run `drover down` before you turn GitOps on or off", state.API)
+	asked := o.plane.GitOps
+	if asked != nil && !*asked && state.GitOps {
+		return fmt.Errorf("the embedded plane is already running at %s: run `drover down` before you turn GitOps off", state.API)
 	}
 	if err := o.metal.join(ctx, io, o.plane.Home); err != nil {
 		return err
 	}
-	fmt.Fprintf(io.Err, "The embedded plane is already running at %s; nothing to do.\n", state.API)
+	if asked != nil && *asked && !state.GitOps {
+		if err := plane.UseGitOps(ctx, o.plane.Home); err != nil {
+			return err
+		}
+		fmt.Fprintf(io.Err, "The embedded plane at %s now runs Flux.\n", state.API)
+	} else {
+		fmt.Fprintf(io.Err, "The embedded plane is already running at %s; nothing to do.\n", state.API)
+	}
 	o.next(ctx, io)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,6 +46,34 @@ func (p *Plane) RunsFlux() (bool, error) {
 		return false, fmt.Errorf("checking whether the management plane runs Flux: %w", err)
 	}
 	return true, nil
+}
+
+const (
+	// FluxTimeout is how long an embedded plane may take to start Flux for its first FluxConfig.
+	FluxTimeout = 20 * time.Second
+	// fluxInterval is how often that is checked.
+	fluxInterval = 250 * time.Millisecond
+)
+
+// AwaitFlux waits until the plane has the kinds of Flux, and reports whether it has: an embedded
+// plane starts Flux when it gets a FluxConfig. It calls waiting if that takes time.
+func (p *Plane) AwaitFlux(ctx context.Context, limit time.Duration, waiting func()) (bool, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(fluxInterval)
+	defer tick.Stop()
+	for {
+		runs, err := p.RunsFlux()
+		if runs || err != nil {
+			return runs, err
+		}
+		waiting()
+		select {
+		case <-limited.Done():
+			return false, ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // list returns objects of Flux, or none if Flux is not installed or the caller may not read them.

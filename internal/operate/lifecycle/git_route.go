@@ -16,6 +16,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/spec"
+	"github.com/drover-dev/drover/internal/operate/gitops"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
@@ -54,8 +55,33 @@ func (w *Workload) connectGit(ctx context.Context, p *phase.Progress) (route, er
 		if err := w.applyFlux(ctx, flux); err != nil {
 			return route{}, err
 		}
+		if err := w.awaitFlux(ctx, p); err != nil {
+			return route{}, err
+		}
 	}
 	return w.routeOf(ctx, p, w.Config.Cluster)
+}
+
+// awaitFlux waits for Flux, which an embedded plane starts for its first FluxConfig. Without it,
+// later phases don't wait again.
+func (w *Workload) awaitFlux(ctx context.Context, p *phase.Progress) error {
+	if w.onBootstrap {
+		return nil
+	}
+	waited := false
+	runs, err := (&gitops.Plane{Plane: w.plane}).AwaitFlux(ctx, cmp.Or(w.connectWithin, gitops.FluxTimeout), func() {
+		waited = true
+		p.Waiting("Waiting for the management plane to start Flux")
+	})
+	switch {
+	case err != nil:
+		return err
+	case !runs:
+		w.connectWithin = time.Nanosecond
+	case waited: // Its manager restarts.
+		w.connectWithin = newConnectTimeout
+	}
+	return nil
 }
 
 // applyFlux creates a FluxConfig. One that exists with this spec belongs to other clusters too and

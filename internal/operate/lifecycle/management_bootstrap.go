@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -49,7 +50,7 @@ func (m *Management) hasBootstrap() bool {
 
 // bootstrapOptions returns how the bootstrap plane is started.
 func (m *Management) bootstrapOptions(p *phase.Progress) plane.Options {
-	o := plane.Options{Home: m.Bootstrap, Brief: true, Progress: func(e plane.Event) {
+	o := plane.Options{Home: m.Bootstrap, Brief: true, GitOps: ptr.To(false), Progress: func(e plane.Event) {
 		if e.Status == plane.StageStarted {
 			p.Waiting("Starting the bootstrap plane: %s", e.Stage)
 		}
