@@ -11,6 +11,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"github.com/drover-dev/drover/config"
 )
 
 // Preferred ports of a new home, since users know them. Registries have several, so that concurrent
@@ -36,7 +38,8 @@ type Config struct {
 	Ports     Ports `json:"ports"`
 }
 
-// Ports are used between Drover's own processes on loopback. They may change at any start.
+// Ports are used between Drover's own processes on loopback, except for that of Git servers. They
+// are kept as long as they are free.
 type Ports struct {
 	EtcdClient        int `json:"etcdClient"`
 	EtcdPeer          int `json:"etcdPeer"`
@@ -46,13 +49,15 @@ type Ports struct {
 	ManagerWebhook    int `json:"managerWebhook"`
 	SourceArtifacts   int `json:"sourceArtifacts"`
 	KustomizeHealth   int `json:"kustomizeHealth"`
+	// GitWebhook is open to Git servers, at the address of the API server.
+	GitWebhook int `json:"gitWebhook"`
 }
 
 // all lists the ports for checking and filling them.
 func (p *Ports) all() []*int {
 	return []*int{
 		&p.EtcdClient, &p.EtcdPeer, &p.ControllerManager, &p.ManagerHealth, &p.ManagerMetrics, &p.ManagerWebhook,
-		&p.SourceArtifacts, &p.KustomizeHealth,
+		&p.SourceArtifacts, &p.KustomizeHealth, &p.GitWebhook,
 	}
 }
 
@@ -63,6 +68,22 @@ func (c Config) APIURL() string {
 		host = "127.0.0.1"
 	}
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(c.APIPort))
+}
+
+// GitWebhookURL returns the URL at which Git servers announce pushes. If the plane listens on all
+// addresses, it has the first additional name.
+func (c Config) GitWebhookURL() string {
+	if !c.GitOps {
+		return ""
+	}
+	host := c.APIAddress
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = loopbackAddress
+		if len(c.SANs) > 0 {
+			host = c.SANs[0]
+		}
+	}
+	return "https://" + net.JoinHostPort(host, strconv.Itoa(c.Ports.GitWebhook)) + "/git/" + config.FluxNamespace
 }
 
 // readConfig returns the zero Config for a home that has none yet.
@@ -207,8 +228,12 @@ func (p *Plane) claimPort(address string, port *int) error {
 func (c *Config) choosePorts() error {
 	seen := map[int]bool{c.APIPort: true, c.RegistryPort: true, 0: true}
 	for _, p := range c.Ports.all() {
-		for seen[*p] || portFree(loopbackAddress, *p) != nil {
-			port, err := freePort(loopbackAddress)
+		address := loopbackAddress
+		if p == &c.Ports.GitWebhook {
+			address = c.APIAddress
+		}
+		for seen[*p] || portFree(address, *p) != nil {
+			port, err := freePort(address)
 			if err != nil {
 				return err
 			}

@@ -92,7 +92,7 @@ func (p *Plane) managerArgs() []string {
 		"--package-key=" + p.home.BundlePublicKey(),
 	}
 	if p.gitOps.Load() {
-		args = append(args, "--gitops")
+		args = append(args, "--gitops", "--git-webhook-addr="+net.JoinHostPort(p.config.APIAddress, strconv.Itoa(ports.GitWebhook)))
 	}
 	return args
 }

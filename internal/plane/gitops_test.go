@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -104,6 +105,35 @@ func fluxPlane(t *testing.T) *Plane {
 	p := &Plane{home: Home{Dir: "/h"}, config: c, flux: flux.Programs{"source-controller": "/s", "kustomize-controller": "/k"}}
 	p.gitOps.Store(true)
 	return p
+}
+
+func TestManagerServesGitWebhooksOnlyWithGitOps(t *testing.T) {
+	p := fluxPlane(t)
+	want := "--git-webhook-addr=127.0.0.1:" + strconv.Itoa(p.config.Ports.GitWebhook)
+	if args := p.managerArgs(); !slices.Contains(args, "--gitops") || !slices.Contains(args, want) {
+		t.Errorf("%q is missing in %q", want, args)
+	}
+	p.gitOps.Store(false)
+	for _, arg := range p.managerArgs() {
+		if strings.HasPrefix(arg, "--git") {
+			t.Errorf("without GitOps, the manager gets %s", arg)
+		}
+	}
+}
+
+func TestGitWebhookURLHasTheAddressOfTheAPI(t *testing.T) {
+	ports := Ports{GitWebhook: 20001}
+	for want, c := range map[string]Config{
+		"": {APIAddress: "127.0.0.1", Ports: ports},
+		"https://127.0.0.1:20001/git/flux-system":        {APIAddress: "127.0.0.1", GitOps: true, Ports: ports},
+		"https://10.0.0.1:20001/git/flux-system":         {APIAddress: "10.0.0.1", GitOps: true, Ports: ports, SANs: []string{"mgmt.example.com"}},
+		"https://mgmt.example.com:20001/git/flux-system": {APIAddress: "0.0.0.0", GitOps: true, Ports: ports, SANs: []string{"mgmt.example.com"}},
+		"https://127.0.0.1:20002/git/flux-system":        {APIAddress: "::", GitOps: true, Ports: Ports{GitWebhook: 20002}},
+	} {
+		if got := c.GitWebhookURL(); got != want {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
 }
 
 func TestFluxConfigsAreWatchedUntilGitOpsIsDecided(t *testing.T) {

@@ -314,7 +314,7 @@ func (p *Plane) writeState() {
 	s := State{
 		Home: p.home.Dir, Phase: p.phase, API: p.config.APIURL(),
 		Drover: v.Version, Kubernetes: p.kube.Version, ClusterAPI: v.ClusterAPI,
-		PacketAPI: p.packet.URL, Registry: p.config.RegistryURL(), GitOps: c.GitOps, Supervisor: process.Identify(os.Getpid()),
+		PacketAPI: p.packet.URL, Registry: p.config.RegistryURL(), GitOps: c.GitOps, GitWebhook: c.GitWebhookURL(), Supervisor: process.Identify(os.Getpid()),
 	}
 	for _, c := range p.children {
 		status := c.snapshot()

@@ -55,7 +55,9 @@ type State struct {
 	// Registry is the URL of the registry on this machine.
 	Registry string `json:"registry,omitempty"`
 	// GitOps reports whether the plane runs the Flux controllers.
-	GitOps     bool              `json:"gitOps,omitempty"`
+	GitOps bool `json:"gitOps,omitempty"`
+	// GitWebhook is the URL at which Git servers announce pushes, if the plane runs GitOps.
+	GitWebhook string            `json:"gitWebhook,omitempty"`
 	Supervisor process.Process   `json:"supervisor"`
 	Components []ComponentStatus `json:"components"`
 	// Children identifies the processes of the components, so that a later start can kill those

@@ -132,6 +132,9 @@ func (r *statusReport) table(w stdio.Writer) error {
 	if r.Registry != "" {
 		fmt.Fprintf(w, "Registry    %s\n", r.Registry)
 	}
+	if r.GitWebhook != "" {
+		fmt.Fprintf(w, "Git webhook %s\n", r.GitWebhook)
+	}
 	fmt.Fprintf(w, "Versions    Drover %s, Kubernetes %s, Cluster API %s\n", r.Drover, r.Kubernetes, r.ClusterAPI)
 	if r.MemoryBytes > 0 {
 		fmt.Fprintf(w, "Memory      %s in total\n", mebibytes(r.MemoryBytes))

@@ -95,7 +95,7 @@ func TestStatusTable(t *testing.T) {
 	machines := 3
 	r := &statusReport{
 		State: plane.State{
-			Phase: plane.PhaseDegraded, API: "https://127.0.0.1:6443", Registry: "https://127.0.0.1:5000",
+			Phase: plane.PhaseDegraded, API: "https://127.0.0.1:6443", Registry: "https://127.0.0.1:5000", GitWebhook: "https://127.0.0.1:20001/git/flux-system",
 			Drover: "v0.1.0", Kubernetes: "v1.36.3", ClusterAPI: "v1.14.2", PacketAPI: "https://packet.example/metal/v1",
 			Components: []plane.ComponentStatus{{
 				Name: "manager", State: plane.CrashLoop, Restarts: 5, LastExit: "exit status 1", Log: "/h/logs/manager.log", LogTail: []string{"boom", "bang"},
@@ -116,6 +116,7 @@ func TestStatusTable(t *testing.T) {
 		"Plane       Degraded: some components are not ready\n",
 		"API         https://127.0.0.1:6443\n",
 		"Registry    https://127.0.0.1:5000\n",
+		"Git webhook https://127.0.0.1:20001/git/flux-system\n",
 		"Versions    Drover v0.1.0, Kubernetes v1.36.3, Cluster API v1.14.2\n",
 		"Memory      300 MiB in total\n",
 		"Metal       Running, driver local, 3 machines, 20 MiB\n",
