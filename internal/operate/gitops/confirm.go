@@ -37,7 +37,7 @@ func (p *Plane) Confirm(ctx context.Context, namespace, name string) (*anywherev
 // removalWaits reports whether a cluster is in use while its FluxConfig waits for a confirmation.
 func (p *Plane) removalWaits(ctx context.Context, c *anywherev1.Cluster) (bool, error) {
 	ref := c.Spec.GitOpsRef
-	if ref == nil || ref.Kind != anywherev1.FluxConfigKind || !removal.Waits(c) {
+	if ref == nil || !removal.Waits(c) {
 		return false, nil
 	}
 	config := &anywherev1.FluxConfig{}

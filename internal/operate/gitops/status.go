@@ -116,7 +116,7 @@ func (p *Plane) clusterStatuses(ctx context.Context, c *anywherev1.FluxConfig) (
 	}
 	names := map[string]*unstructured.Unstructured{}
 	for i := range clusters {
-		if ref := clusters[i].Spec.GitOpsRef; ref != nil && ref.Kind == anywherev1.FluxConfigKind && ref.Name == c.Name {
+		if ref := clusters[i].Spec.GitOpsRef; ref != nil && ref.Name == c.Name {
 			names[clusters[i].Name] = nil
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // problem, and GitChanges that are not done. None of them decides whether the cluster is ready.
 func (p *Plane) git(ctx context.Context, c *anywherev1.Cluster) ([]*Node, error) {
 	ref := c.Spec.GitOpsRef
-	if ref == nil || ref.Kind != anywherev1.FluxConfigKind {
+	if ref == nil {
 		return nil, nil
 	}
 	config, changes := &anywherev1.FluxConfig{}, &droverv1.GitChangeList{}

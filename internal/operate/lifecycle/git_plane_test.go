@@ -362,6 +362,15 @@ func (g *gitWorld) testNewConnectionIsAwaited() {
 	if r, err := w.routeOf(g.Context(), nil, w.Config.Cluster); err != nil || !r.isGit() {
 		g.Errorf("a manager that observes it late: route %+v, %v", r, err)
 	}
+	older := w.Config.Cluster.DeepCopy()
+	older.Spec.GitOpsRef.Kind = anywherev1.GitOpsConfigKind
+	if r, err := w.routeOf(g.Context(), nil, older); err != nil || r.FluxConfig != "fleet" {
+		g.Errorf("a GitOpsConfig of that name: route %+v, %v", r, err)
+	}
+	older.Spec.GitOpsRef.Name = "unknown"
+	if r, err := w.routeOf(g.Context(), nil, older); err != nil || !strings.Contains(r.Reason, `no FluxConfig connects GitOpsConfig "unknown"`) {
+		g.Errorf("a GitOpsConfig without a FluxConfig: route %+v, %v", r, err)
+	}
 }
 
 func (g *gitWorld) testManagerWithoutGitOpsIsBypassed() {
@@ -390,7 +399,7 @@ func TestPlaneWithoutGitOpsAppliesDirectly(t *testing.T) {
 		t.Errorf("route %+v, %v", r, err)
 	}
 	c.Config.Cluster.Spec.GitOpsRef.Kind = anywherev1.GitOpsConfigKind
-	if r, err := c.routeOf(t.Context(), nil, c.Config.Cluster); err != nil || !strings.Contains(r.Reason, "use a FluxConfig") {
+	if r, err := c.routeOf(t.Context(), nil, c.Config.Cluster); err != nil || !strings.Contains(r.Reason, `does not run GitOps: GitOpsConfig "fleet"`) {
 		t.Errorf("route %+v, %v", r, err)
 	}
 }

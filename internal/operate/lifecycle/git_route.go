@@ -115,19 +115,21 @@ func (w *Workload) routeOf(ctx context.Context, p *phase.Progress, c *anywherev1
 		return direct(withoutGitOps), nil
 	case w.onBootstrap:
 		return direct("the bootstrap plane does not run GitOps"), nil
-	case ref.Kind != anywherev1.FluxConfigKind:
-		return direct("%s %q is stored and otherwise ignored: use a %s", ref.Kind, ref.Name, anywherev1.FluxConfigKind), nil
 	}
 	for _, kind := range gitKinds {
 		_, err := w.plane.Client.RESTMapper().RESTMapping(kind)
 		if apimeta.IsNoMatchError(err) {
-			return direct("the management plane does not run GitOps: FluxConfig %q is stored and otherwise ignored", ref.Name), nil
+			return direct("the management plane does not run GitOps: %s %q is stored and otherwise ignored", ref.Kind, ref.Name), nil
 		}
 		if err != nil {
 			return route{}, fmt.Errorf("checking whether the management plane runs GitOps: %w", err)
 		}
 	}
+	// A GitOpsConfig, the older kind, stands for the FluxConfig of its name, as in the manager.
 	connected, err := w.awaitConnection(ctx, p, client.ObjectKey{Namespace: c.Namespace, Name: ref.Name})
+	if err == nil && connected == nil && ref.Kind == anywherev1.GitOpsConfigKind {
+		return direct("no FluxConfig connects GitOpsConfig %q: the next `drover upgrade cluster` creates it", ref.Name), nil
+	}
 	return routeFor(ref.Name, connected), err
 }
 

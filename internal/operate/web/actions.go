@@ -97,7 +97,7 @@ func (t target) blocked() string {
 		return ""
 	case c.IsSelfManaged():
 		return selfManaged
-	case c.Spec.GitOpsRef != nil && c.Spec.GitOpsRef.Kind == anywherev1.FluxConfigKind:
+	case c.Spec.GitOpsRef != nil:
 		return inGit
 	}
 	return ""

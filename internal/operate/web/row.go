@@ -157,7 +157,7 @@ func describe(row *Row, c *anywherev1.Cluster) {
 	}
 	row.Owner = c.Annotations[createdBy]
 	row.ControlPlane, row.Workers = parseCount(c.Status.ControlPlane), parseCount(c.Status.Workers)
-	if ref := c.Spec.GitOpsRef; ref != nil && ref.Kind == anywherev1.FluxConfigKind {
+	if ref := c.Spec.GitOpsRef; ref != nil {
 		row.Git = ref.Name
 	}
 }
