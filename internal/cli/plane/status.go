@@ -36,6 +36,8 @@ type statusReport struct {
 	Clusters []inspect.CAPICluster `json:"clusters,omitempty"`
 	// ClustersError says why the clusters are not known.
 	ClustersError string `json:"clustersError,omitempty"`
+	// Git lists what waits for Git: repositories with a problem, and changes that are not done.
+	Git []inspect.Link `json:"git,omitempty"`
 }
 
 func newStatus(io *ui.IO) *cobra.Command {
@@ -44,9 +46,10 @@ func newStatus(io *ui.IO) *cobra.Command {
 		Use:   "status",
 		Short: "Show the embedded plane and its clusters",
 		Long: `Show the components of the embedded plane with their state, process, memory and
-uptime, its address and versions, and its clusters with what they wait for. A
-component that keeps failing is shown with the end of its log. Metal, a separate
-service, is shown with its driver, memory and number of machines.
+uptime, its address and versions, its clusters with what they wait for, and the
+changes that wait for Git, with the last error. A component that keeps failing is
+shown with the end of its log. Metal, a separate service, is shown with its driver,
+memory and number of machines.
 
 The exit code is 3 if the plane is not running.`,
 		Args: cobra.NoArgs,
@@ -97,11 +100,21 @@ func (r *statusReport) addClusters(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clustersTimeout)
 	defer cancel()
-	clusters, err := inspect.ListCAPIClusters(ctx, r.Kubeconfig)
-	if err != nil {
+	if err := r.readClusters(ctx); err != nil {
 		r.ClustersError = err.Error()
 	}
-	r.Clusters = clusters
+}
+
+func (r *statusReport) readClusters(ctx context.Context) error {
+	p, err := inspect.ConnectFile(r.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	if r.Clusters, err = p.CAPIClusters(ctx); err != nil {
+		return err
+	}
+	r.Git, err = p.GitWaiting(ctx)
+	return err
 }
 
 // addMetal adds the metal of this host. Its problems are not those of the plane.
@@ -152,7 +165,10 @@ func (r *statusReport) table(w stdio.Writer) error {
 		return err
 	}
 	r.printFailures(w)
-	return r.clusters(w)
+	if err := r.clusters(w); err != nil {
+		return err
+	}
+	return r.waitingForGit(w)
 }
 
 func (r *statusReport) phaseLine() string {
@@ -195,6 +211,19 @@ func (r *statusReport) clusters(w stdio.Writer) error {
 		rows = append(rows, []string{c.Namespace, c.Name, c.Phase, c.Available, c.Waiting()})
 	}
 	return ui.Table(w, []string{"NAMESPACE", "CLUSTER", "PHASE", "AVAILABLE", "WAITING FOR"}, rows)
+}
+
+// waitingForGit prints what waits for Git.
+func (r *statusReport) waitingForGit(w stdio.Writer) error {
+	if len(r.Git) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	rows := make([][]string, 0, len(r.Git))
+	for _, link := range r.Git {
+		rows = append(rows, []string{link.Namespace, link.String()})
+	}
+	return ui.Table(w, []string{"NAMESPACE", "WAITING FOR GIT"}, rows)
 }
 
 func componentRow(c plane.ComponentStatus) []string {

@@ -107,6 +107,7 @@ func TestStatusTable(t *testing.T) {
 			Namespace: "default", Name: "first", Phase: "Provisioning", Available: "False",
 			Conditions: []metav1.Condition{{Type: "InfrastructureReady", Status: metav1.ConditionFalse, Message: "no machine yet"}},
 		}},
+		Git: []inspect.Link{{Kind: "GitChange", Namespace: "team-a", Name: "one-x", Condition: "Committed", Message: "The branch is protected"}},
 	}
 	var out strings.Builder
 	if err := r.table(&out); err != nil {
@@ -123,6 +124,7 @@ func TestStatusTable(t *testing.T) {
 		"Packet API  https://packet.example/metal/v1\n",
 		"manager exited 5 times, last with \"exit status 1\". Last lines of /h/logs/manager.log:\n  boom\n  bang\n",
 		"default     first     Provisioning   False       InfrastructureReady: no machine yet",
+		"NAMESPACE   WAITING FOR GIT\nteam-a      GitChange one-x is not Committed: The branch is protected\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is no %q in:\n%s", want, &out)

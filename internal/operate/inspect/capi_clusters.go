@@ -52,17 +52,14 @@ func (p *Plane) CAPIClusters(ctx context.Context) ([]CAPICluster, error) {
 	return out, nil
 }
 
-// ListCAPIClusters lists the clusters of the management plane that a kubeconfig file points to.
-func ListCAPIClusters(ctx context.Context, file string) ([]CAPICluster, error) {
+// ConnectFile returns a connection to the management plane that a kubeconfig file points to. It
+// sends no request.
+func ConnectFile(file string) (*Plane, error) {
 	config, err := kubeconfig.Connect(file)
 	if err != nil {
 		return nil, err
 	}
-	p, err := Connect(config)
-	if err != nil {
-		return nil, err
-	}
-	return p.CAPIClusters(ctx)
+	return Connect(config)
 }
 
 // FindCAPI returns the Cluster API cluster of a name, in any namespace if namespace is empty.

@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -42,17 +44,66 @@ func ignoreUnreadable(err error) error {
 // that does not run GitOps.
 func gitNodes(cluster string, config *anywherev1.FluxConfig, changes []droverv1.GitChange) []*Node {
 	var out []*Node
-	if n := node(kindFlux, config, config.Status.Conditions); len(n.Conditions) > 0 && !n.Well() {
+	if n := repositoryNode(config); n != nil {
 		out = append(out, n)
 	}
 	for i := range changes {
-		g := &changes[i]
-		n := node(kindGitChange, g, g.Status.Conditions)
-		n.Detail = string(g.Spec.Action)
-		if g.Spec.Cluster == cluster && !n.Well() {
+		if n := changeNode(&changes[i]); n != nil && changes[i].Spec.Cluster == cluster {
 			out = append(out, n)
 		}
 	}
+	return out
+}
+
+// repositoryNode returns nil for a FluxConfig without problems.
+func repositoryNode(config *anywherev1.FluxConfig) *Node {
+	n := node(kindFlux, config, config.Status.Conditions)
+	if len(n.Conditions) == 0 || n.Well() {
+		return nil
+	}
+	return n
+}
+
+// changeNode returns nil for a GitChange that is done.
+func changeNode(g *droverv1.GitChange) *Node {
+	n := node(kindGitChange, g, g.Status.Conditions)
+	n.Detail = string(g.Spec.Action)
+	if n.Well() {
+		return nil
+	}
+	return n
+}
+
+// GitWaiting lists what waits for Git on a management plane, by namespace: FluxConfigs with a
+// problem, and GitChanges that are not done, each with its last error.
+func (p *Plane) GitWaiting(ctx context.Context) ([]Link, error) {
+	configs, changes := &anywherev1.FluxConfigList{}, &droverv1.GitChangeList{}
+	for _, list := range []client.ObjectList{configs, changes} {
+		if err := p.Client.List(ctx, list); ignoreUnreadable(err) != nil {
+			return nil, wrap(err, "listing what waits for Git")
+		}
+	}
+	return gitLinks(configs.Items, changes.Items), nil
+}
+
+// gitLinks returns why objects are not ready, sorted.
+func gitLinks(configs []anywherev1.FluxConfig, changes []droverv1.GitChange) []Link {
+	var out []Link
+	add := func(n *Node) {
+		if n != nil {
+			link, _ := n.cause()
+			out = append(out, link)
+		}
+	}
+	for i := range configs {
+		add(repositoryNode(&configs[i]))
+	}
+	for i := range changes {
+		add(changeNode(&changes[i]))
+	}
+	slices.SortStableFunc(out, func(a, b Link) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
 	return out
 }
 

@@ -49,6 +49,14 @@ func TestWhyMentionsUnfinishedChangesInGit(t *testing.T) {
 	if !answer.Ready {
 		t.Error("a change in Git keeps a ready cluster from being so")
 	}
+	var all []string
+	for _, link := range gitLinks([]anywherev1.FluxConfig{*config, {}}, changes) {
+		all = append(all, link.String())
+	}
+	want = []string{want[0], want[2], want[1], "GitChange other: waiting for the controller to observe it"}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("of all clusters (-want +got):\n%s", diff)
+	}
 	if more := gitNodes("one", &anywherev1.FluxConfig{}, nil); len(more) > 0 {
 		t.Errorf("on a plane without GitOps: %v", more)
 	}
