@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
+	model "github.com/drover-dev/drover/internal/model/gitops"
 	"github.com/drover-dev/drover/internal/operate/gitops"
 	"github.com/drover-dev/drover/internal/test/gittest"
 )
@@ -143,7 +144,11 @@ func TestStatusTable(t *testing.T) {
 		Namespace: "team-a", FluxConfig: "fleet", URL: "ssh://git@git.example.com/fleet", Revision: "main@sha1:0123456789abcdef", State: "Ready",
 		Clusters: []gitops.ClusterStatus{
 			{Name: "one", Revision: "main@sha1:0123456789abcdef", State: "Ready", Changes: []string{"one-x"}},
-			{Name: "two", State: "BuildFailed", Message: "no such file"},
+			{Name: "two", State: "BuildFailed", Message: "no such file", Missing: true},
+			{Name: "three", State: "Ready", MoreDifferences: 4, Differences: []model.FieldChange{
+				{Object: "Cluster/three", Path: "spec.a", Old: "1", New: "2"}, {Object: "Cluster/three", Path: "spec.b", New: "2"},
+				{Object: "FluxConfig/three", New: "exists"}, {Object: "Cluster/three", Path: "spec.c", Old: "1"},
+			}},
 		},
 	}}), printEnabled(&out, &gitops.Enabled{URL: "ssh://git@git.example.com/fleet", Branch: "main", Namespaces: []string{"a", "b"}, Signed: true}))
 	if err != nil {
@@ -153,7 +158,8 @@ func TestStatusTable(t *testing.T) {
 		`NAME           REVISION            STATE         DETAIL
 team-a/fleet   main@0123456789ab   Ready         ssh://git@git.example.com/fleet
   one          main@0123456789ab   Ready         unfinished: one-x
-  two                              BuildFailed   no such file
+  two                              BuildFailed   no such file; not in the newest commit
+  three                            Ready         differs from the newest commit: Cluster/three spec.a is 1, Git has 2, Cluster/three spec.b is missing, Git has 2, FluxConfig/three is missing, 5 more
 ` + "Repository ssh://git@git.example.com/fleet is connected for namespaces a, b.\n" +
 		"Branch main does not exist; the first change of a cluster creates it.\nCommits are signed.\n" +
 		"Flux does not run on this management plane. Start it with `drover up --gitops`.\n"

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-dev/drover/internal/git"
 	"github.com/drover-dev/drover/internal/git/flux"
 	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/model/gitops"
 	"github.com/drover-dev/drover/internal/model/removal"
 	"github.com/drover-dev/drover/internal/test/gittest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -327,6 +328,45 @@ func TestStatusShowsRevisionsAndProblems(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusComparesThePlaneWithTheNewestCommit(t *testing.T) {
+	p, system := newPlane(t)
+	server := gittest.NewHTTPS(t)
+	repository := server.Create("fleet.git")
+	spec := "apiVersion: anywhere.eks.amazonaws.com/v1alpha1\nkind: Cluster\nmetadata:\n  name: differs\nspec:\n  management: true\n  gitOpsRef: {kind: FluxConfig, name: fleet}\n"
+	tip := repository.Commit("main", map[string]string{"clusters/mgmt/workload-clusters/differs/eksa-cluster.yaml": spec})
+	e := Enabling{FluxConfig: fleet(system, server.URL("fleet.git")), Getenv: environment(t, server, gittest.Password)}
+	e.FluxConfig.Spec.ClusterConfigPath = "clusters/mgmt"
+	if _, err := p.Enable(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	p.cluster(t, system, "differs")
+	p.cluster(t, system, "unknown")
+	compared := func() Status {
+		t.Helper()
+		all, err := p.Status(t.Context(), system)
+		if err != nil || len(all) != 1 || len(all[0].Clusters) != 2 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		if err := p.Compare(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		return all[0]
+	}
+	got := compared()
+	want := []gitops.FieldChange{{Object: "Cluster/differs", Path: "spec.management", Old: "false", New: "true"}}
+	if diff := cmp.Diff(want, got.Clusters[0].Differences); diff != "" || got.Compared != tip || got.Clusters[0].Missing || !got.Clusters[1].Missing {
+		t.Errorf("%+v, differences (-want +got):\n%s", got, diff)
+	}
+	repository.Commit("main", map[string]string{"clusters/mgmt/workload-clusters/differs/eksa-cluster.yaml": strings.Replace(spec, "true", "false", 1)})
+	if got := compared(); len(got.Clusters[0].Differences) > 0 || got.CompareError != "" {
+		t.Errorf("after a commit without differences: %+v", got)
+	}
+	server.Stop()
+	if got := compared(); got.Compared != "" || got.CompareError == "" {
+		t.Errorf("without the Git server: %+v", got)
 	}
 }
 

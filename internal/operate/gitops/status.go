@@ -14,6 +14,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/gitops"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -28,6 +29,10 @@ type Status struct {
 	// State is the reason of the first condition that is not met, or Ready.
 	State   string `json:"state"`
 	Message string `json:"message,omitempty"`
+	// Compared is the newest commit of the branch, if the caller may read the credentials of the
+	// repository and the plane was compared with it. CompareError says why that failed.
+	Compared     string `json:"compared,omitempty"`
+	CompareError string `json:"compareError,omitempty"`
 	// Unconfirmed is set if the deletion of a cluster waits for `drover gitops confirm`.
 	Unconfirmed bool            `json:"unconfirmed,omitempty"`
 	Clusters    []ClusterStatus `json:"clusters"`
@@ -42,6 +47,12 @@ type ClusterStatus struct {
 	Message  string `json:"message,omitempty"`
 	// Changes are GitChanges that are not done.
 	Changes []string `json:"changes,omitempty"`
+	// Differences are the first fields in which the plane differs from Git, and MoreDifferences counts
+	// the rest.
+	Differences     []gitops.FieldChange `json:"differences,omitempty"`
+	MoreDifferences int                  `json:"moreDifferences,omitempty"`
+	// Missing is set if the newest commit doesn't have the cluster.
+	Missing bool `json:"missing,omitempty"`
 }
 
 // States of a repository or a cluster that are no reason of a condition.
