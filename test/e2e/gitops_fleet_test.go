@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/drover-dev/drover/internal/kube/flux"
 	"github.com/drover-dev/drover/internal/test/gittest"
 )
 
@@ -14,6 +17,8 @@ const (
 	fleetPath = "clusters/mgmt"
 	devPath   = fleetPath + "/workload-clusters/dev/"
 	badPath   = fleetPath + "/workload-clusters/bad/"
+
+	webhookToken = "0123456789abcdef"
 )
 
 // gitFleet is a plane with simulated machines, and the Git repository of its clusters.
@@ -53,8 +58,18 @@ func (f *gitFleet) in(t *testing.T) *gitFleet {
 	return &out
 }
 
-// push changes files and announces that. An empty file is removed.
+// push commits changed files and makes Flux fetch them. An empty file is removed.
 func (f *gitFleet) push(files map[string]string) {
+	f.t.Helper()
+	f.write(files)
+	gittest.Run(f.t, f.work, "commit", "--quiet", "--message=change")
+	gittest.Run(f.t, f.work, "push", "--quiet", "origin", "HEAD:"+gittest.Branch)
+	commit := gittest.Run(f.t, f.work, "rev-parse", "HEAD")
+	f.drover("kubectl", "annotate", "--overwrite", "gitrepository", "flux-system", "--namespace=flux-system", "reconcile.fluxcd.io/requestedAt="+commit)
+}
+
+// write changes files of the clone.
+func (f *gitFleet) write(files map[string]string) {
 	f.t.Helper()
 	for name, content := range files {
 		path := filepath.Join(f.work, name)
@@ -69,10 +84,26 @@ func (f *gitFleet) push(files map[string]string) {
 		}
 	}
 	gittest.Run(f.t, f.work, "add", "--all")
-	gittest.Run(f.t, f.work, "commit", "--quiet", "--message=change")
-	gittest.Run(f.t, f.work, "push", "--quiet", "origin", "HEAD:"+gittest.Branch)
-	commit := gittest.Run(f.t, f.work, "rev-parse", "HEAD")
-	f.drover("kubectl", "annotate", "--overwrite", "gitrepository", "flux-system", "--namespace=flux-system", "reconcile.fluxcd.io/requestedAt="+commit)
+}
+
+// announce sends a push webhook, as a Git server does.
+func (f *gitFleet) announce() {
+	f.t.Helper()
+	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, f.status().GitWebhook, strings.NewReader("{}"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	request.Header.Set("X-Gitlab-Token", webhookToken)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // The certificate is the manager's own.
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusAccepted {
+		f.t.Errorf("the webhook is answered with %s", response.Status)
+	}
 }
 
 // teamSpec is a cluster of team-a.
@@ -97,12 +128,22 @@ spec: {}
 `, name, workers)
 }
 
-// connect opens the repository, and local machines, to namespace team-a.
+// connect opens the repository, and local machines, to namespace team-a. The plane runs without Flux
+// until then.
 func (f *gitFleet) connect() {
 	f.t.Helper()
 	f.apply(fmt.Sprintf(`apiVersion: v1
 kind: Namespace
 metadata: {name: team-a}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: flux-system}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: git-webhook, namespace: flux-system}
+stringData: {token: %[7]s}
 ---
 apiVersion: v1
 kind: Secret
@@ -116,7 +157,7 @@ apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: FluxConfig
 metadata: {name: fleet, namespace: team-a}
 spec: {clusterConfigPath: %[5]s, branch: %[6]s, git: {repositoryUrl: %[1]q}}
-`, f.server.URL("fleet.git"), gittest.Username, gittest.Password, f.server.CA, fleetPath, gittest.Branch))
+`, f.server.URL("fleet.git"), gittest.Username, gittest.Password, f.server.CA, fleetPath, gittest.Branch, webhookToken))
 	f.must("kubectl", "annotate", "--overwrite", "secret", "local-metal", "--namespace=eksa-system", "clusters.anywhere.eks.amazonaws.com/credentials-namespaces=team-a")
 }
 
@@ -143,13 +184,14 @@ func TestFleetInGit(t *testing.T) {
 	}
 	t.Parallel()
 	f := newGitFleet(t)
-	f.must("up", "--gitops", "--metal", "memory")
+	f.must("up", "--metal", "memory")
 	for _, step := range []struct {
 		name string
 		run  func(*gitFleet)
 	}{
 		{"a commit creates a cluster, beside a spec that is rejected", testFleetCreate},
 		{"an edit scales it", testFleetScale},
+		{"a force push is followed", testFleetForcePush},
 		{"its removal waits for confirmation", testFleetRemove},
 		{"a confirmed removal deletes it", testFleetConfirm},
 		{"a creator without Git credentials uses commands", testFleetCommands},
@@ -162,10 +204,15 @@ func TestFleetInGit(t *testing.T) {
 }
 
 func testFleetCreate(f *gitFleet) {
+	if f.status().component(flux.Source().Name).State != "" {
+		f.t.Error("Flux runs before somebody needs it")
+	}
 	f.connect()
+	f.await("the plane starts Flux", func() bool { return f.status().GitWebhook != "" })
 	f.push(map[string]string{
 		devPath + "eksa-cluster.yaml": teamSpec("dev", 1), devPath + "kustomization.yaml": "resources: [eksa-cluster.yaml]\n",
-		badPath + "eksa-cluster.yaml": strings.Replace(teamSpec("bad", 1), `"1.36"`, `"1.2"`, 1), badPath + "kustomization.yaml": "resources: [eksa-cluster.yaml]\n",
+		devPath + "addons/metrics.yaml": metricsAddOn,
+		badPath + "eksa-cluster.yaml":   strings.Replace(teamSpec("bad", 1), `"1.36"`, `"1.2"`, 1), badPath + "kustomization.yaml": "resources: [eksa-cluster.yaml]\n",
 	})
 	f.await("Flux creates the cluster", func() bool { return f.get(devCluster, "{.metadata.name}") == "dev" })
 	f.await("the other spec is reported", func() bool { return strings.Contains(f.applied(), "Rejected") && strings.Contains(f.applied(), "bad") })
@@ -175,11 +222,34 @@ func testFleetCreate(f *gitFleet) {
 	f.await("its control plane is available", func() bool {
 		return f.get(devCluster, `{.status.conditions[?(@.type=="ControlPlaneInitialized")].status}`) == "True"
 	})
+	f.await("its add-ons are applied", func() bool { return f.get("helmchartproxy/metrics", "{.metadata.name}") == "metrics" })
+}
+
+// metricsAddOn selects no cluster.
+const metricsAddOn = `apiVersion: addons.cluster.x-k8s.io/v1alpha1
+kind: HelmChartProxy
+metadata: {name: metrics, namespace: team-a}
+spec:
+  clusterSelector: {matchLabels: {metrics: "yes"}}
+  repoURL: https://charts.example.com/metrics
+  chartName: metrics-server
+  namespace: kube-system
+`
+
+// testFleetForcePush replaces the newest commit by another one.
+func testFleetForcePush(f *gitFleet) {
+	f.write(map[string]string{devPath + "eksa-cluster.yaml": teamSpec("dev", 3)})
+	gittest.Run(f.t, f.work, "commit", "--quiet", "--amend", "--no-edit")
+	gittest.Run(f.t, f.work, "push", "--quiet", "--force", "origin", "HEAD:"+gittest.Branch)
+	f.announce()
+	f.await("the cluster has a third worker", func() bool { return f.get(devCluster, "{.spec.workerNodeGroupConfigurations[0].count}") == "3" })
+	f.await("everything is applied", func() bool { return strings.HasPrefix(f.applied(), "Applied") })
 }
 
 func testFleetScale(f *gitFleet) {
-	f.push(map[string]string{devPath + "eksa-cluster.yaml": teamSpec("dev", 2), badPath + "eksa-cluster.yaml": "", badPath + "kustomization.yaml": ""})
+	f.push(map[string]string{devPath + "eksa-cluster.yaml": teamSpec("dev", 2), devPath + "addons/metrics.yaml": "", badPath + "eksa-cluster.yaml": "", badPath + "kustomization.yaml": ""})
 	f.await("the cluster has another worker", func() bool { return f.get(devCluster, "{.spec.workerNodeGroupConfigurations[0].count}") == "2" })
+	f.await("the add-on is pruned", func() bool { return f.get("helmchartproxy/metrics", "{.metadata.name}") == "" })
 	f.await("everything is applied", func() bool { return strings.HasPrefix(f.applied(), "Applied") })
 }
 

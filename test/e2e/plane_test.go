@@ -158,6 +158,7 @@ func (p *plane) refused(want string, args ...string) result {
 type status struct {
 	Phase      string
 	API        string
+	GitWebhook string
 	Supervisor struct{ PID int }
 	Components []component
 	Clusters   []struct {
