@@ -16,7 +16,7 @@ interface Request {
 }
 
 const verbs: Record<Action["name"], string> = {
-  pause: "Pause", resume: "Resume", scale: "Scale", upgrade: "Upgrade", delete: "Delete", kubeconfig: "",
+  pause: "Pause", resume: "Resume", scale: "Scale", upgrade: "Upgrade", delete: "Delete", kubeconfig: "Download the kubeconfig of",
 };
 
 const done: Record<Action["name"], string> = {

@@ -6,7 +6,7 @@ import { age } from "./fleet";
 import type { Action, Detail, Link, Stage, Timeline, TreeNode } from "./model";
 import { Age, Code, Failure, Pill, capital, typing, useNow } from "./parts";
 import { go } from "./route";
-import { type State, useAnswer } from "./store";
+import { type Problem, type State, read, useAnswer } from "./store";
 
 const labels: Record<Action["name"], string> = {
   scale: "Scale", upgrade: "Upgrade", pause: "Pause", resume: "Resume", kubeconfig: "Kubeconfig", delete: "Delete",
@@ -18,6 +18,7 @@ export function ClusterPage({ store, id }: { store: State; id: string }) {
   const now = useNow(5000);
   const [doing, act] = useState<Action | undefined>(undefined);
   const [done, report] = useState("");
+  const [failed, fail] = useState<Problem | undefined>(undefined);
   useEffect(() => {
     const listener = (e: KeyboardEvent) => {
       if (e.key === "Escape" && !typing(e)) go("/");
@@ -49,10 +50,13 @@ export function ClusterPage({ store, id }: { store: State; id: string }) {
           {shown.owner && <span>created by {shown.owner.replace("system:serviceaccount:", "")}</span>}
           <span>age <Age at={shown.created} now={now} /></span>
         </span>
-        <div class="actions">{detail.actions.map((a) => <ActionButton key={a.name} id={id} action={a} act={act} />)}</div>
+        <div class="actions">{detail.actions.map((a) => (
+          <ActionButton key={a.name} action={a} act={a.name === "kubeconfig" && !a.unusable ? () => download(id, shown.name, fail) : act} />
+        ))}</div>
       </header>
       {!row && <div class="notice" role="status">This cluster was deleted, or you may not see it anymore. <a href="/">Back to the fleet</a></div>}
       {done && <div class="notice good" role="status">{done}</div>}
+      {failed && <Failure problem={failed} />}
       {error && <Failure problem={error} />}
       {!detail.why.ready && <Why detail={detail} now={now} />}
       {(detail.why.git ?? []).length > 0 && (
@@ -77,10 +81,20 @@ export function ClusterPage({ store, id }: { store: State; id: string }) {
   );
 }
 
-function ActionButton({ id, action, act }: { id: string; action: Action; act: (a: Action) => void }) {
-  if (action.name === "kubeconfig") {
-    return <a class="button" href={`/api/clusters/${id}/kubeconfig`} download>Kubeconfig</a>;
-  }
+// download saves a kubeconfig. A link would save the error, too.
+function download(id: string, name: string, fail: (p: Problem | undefined) => void) {
+  fail(undefined);
+  read(`/api/clusters/${id}/kubeconfig`).then((content) => {
+    const address = URL.createObjectURL(content);
+    const link = document.createElement("a");
+    link.href = address;
+    link.download = name + ".kubeconfig";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }, fail);
+}
+
+function ActionButton({ action, act }: { action: Action; act: (a: Action) => void }) {
   return (
     <button type="button" class={action.name === "delete" ? "danger" : ""} aria-disabled={action.unusable ? true : undefined}
       title={action.unusable} onClick={() => act(action)}>{labels[action.name]}</button>

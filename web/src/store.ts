@@ -70,8 +70,19 @@ export async function call<T>(path: string, body?: unknown): Promise<T> {
   const init: RequestInit = body === undefined ? {} : {
     method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
   };
-  const response = await reach(path, init, body === undefined ? 3 : 1);
-  if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
+  const response = await answer(path, init, body === undefined ? 3 : 1);
+  return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+// read returns a file.
+export async function read(path: string): Promise<Blob> {
+  return (await answer(path, {}, 3)).blob();
+}
+
+// answer returns a response that is no error.
+async function answer(path: string, init: RequestInit, attempts: number): Promise<Response> {
+  const response = await reach(path, init, attempts);
+  if (response.ok) return response;
   const problem = (await response.json().catch(() => ({}))) as { error?: string; try?: string };
   if (response.status === 401) end(problem.error?.includes("credentials") ? "expired" : "signed-out");
   throw new Problem(problem.error ?? response.statusText, problem.try ?? "", response.status);

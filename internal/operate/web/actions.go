@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/install/about"
 	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
@@ -127,7 +128,7 @@ func (v *View) actions(ctx context.Context, t target) []Action {
 		}
 		out = append(out, upgrade)
 	}
-	return append(out, Action{Name: actKubeconfig}, Action{Name: actDelete, Unusable: unless(remove, t.blocked())})
+	return append(out, v.kubeconfigAction(ctx, t), Action{Name: actDelete, Unusable: unless(remove, t.blocked())})
 }
 
 // offered describes the versions that the plane offers.
@@ -274,7 +275,7 @@ func (t target) change(asked request) (*change, error) {
 			return nil, &usageError{"choose a version of Kubernetes", "Clusters without a Cluster of Drover are upgraded by their manifests."}
 		}
 		c.patch = []operation{{"replace", "/spec/kubernetesVersion", asked.Version}}
-		c.notes = []string{"Machines are replaced one after another: first the control plane, then the workers."}
+		c.notes = upgradeNotes(&t.described.Spec)
 		return c, nil
 	case actDelete:
 		c.deletes = true
@@ -286,6 +287,35 @@ func (t target) change(asked request) (*change, error) {
 	}
 	return nil, &usageError{fmt.Sprintf("unknown action %q", asked.Action), "Reload the page."}
 }
+
+// upgradeNotes say how machines get a new version of Kubernetes.
+func upgradeNotes(s *anywherev1.ClusterSpec) []string {
+	var inPlace, replaced []string
+	add := func(name string, strategy anywherev1.UpgradeRolloutStrategyType) {
+		if strategy == anywherev1.InPlaceStrategyType {
+			inPlace = append(inPlace, name)
+			return
+		}
+		replaced = append(replaced, name)
+	}
+	add("the control plane", ptr.Deref(s.ControlPlaneConfiguration.UpgradeRolloutStrategy, anywherev1.ControlPlaneUpgradeRolloutStrategy{}).Type)
+	for _, g := range s.WorkerNodeGroupConfigurations {
+		if g.KubernetesVersion == nil { // Others keep their version.
+			add("worker group "+g.Name, ptr.Deref(g.UpgradeRolloutStrategy, anywherev1.WorkerNodesUpgradeRolloutStrategy{}).Type)
+		}
+	}
+	out := []string{"The control plane comes first, then the workers."}
+	if len(replaced) > 0 {
+		out = append(out, "Machines are replaced one after another: "+text.FirstN(replaced, namesShown)+".")
+	}
+	if len(inPlace) > 0 {
+		out = append(out, "Machines are upgraded in place, one at a time: "+text.FirstN(inPlace, namesShown)+".")
+	}
+	return out
+}
+
+// namesShown bounds how many names a note lists.
+const namesShown = 5
 
 // object returns the Cluster without its content.
 func (t target) object() *unstructured.Unstructured {
@@ -377,8 +407,8 @@ func (v *View) do(ctx context.Context, c *change, uid types.UID, generation int6
 func stateOf(o client.Object) string { return fmt.Sprintf("%s.%d", o.GetUID(), o.GetGeneration()) }
 
 func parseState(state string) (types.UID, int64, error) {
-	uid, text, _ := strings.Cut(state, ".")
-	generation, err := strconv.ParseInt(text, 10, 64)
+	uid, number, _ := strings.Cut(state, ".")
+	generation, err := strconv.ParseInt(number, 10, 64)
 	return types.UID(uid), generation, err
 }
 

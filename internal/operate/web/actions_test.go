@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -128,6 +129,33 @@ func TestNewerOffersTheNextMinor(t *testing.T) {
 		if got := fmt.Sprint(newer(current, releases)); got != want {
 			t.Errorf("%s: %s, want %s", current, got, want)
 		}
+	}
+}
+
+func TestUpgradesSayWhatHappensToMachines(t *testing.T) {
+	replaced, inPlace := anywherev1.RollingUpdateStrategyType, anywherev1.InPlaceStrategyType
+	group := func(name string, strategy anywherev1.UpgradeRolloutStrategyType) anywherev1.WorkerNodeGroupConfiguration {
+		return anywherev1.WorkerNodeGroupConfiguration{Name: name, UpgradeRolloutStrategy: &anywherev1.WorkerNodesUpgradeRolloutStrategy{Type: strategy}}
+	}
+	pinned := group("old", replaced)
+	pinned.KubernetesVersion = ptr.To("1.35")
+	for name, tt := range map[string]struct {
+		controlPlane anywherev1.UpgradeRolloutStrategyType
+		workers      []anywherev1.WorkerNodeGroupConfiguration
+		want         string
+	}{
+		"by default":  {"", []anywherev1.WorkerNodeGroupConfiguration{{Name: "a"}}, "Machines are replaced one after another: the control plane, worker group a."},
+		"in place":    {inPlace, []anywherev1.WorkerNodeGroupConfiguration{group("a", inPlace)}, "Machines are upgraded in place, one at a time: the control plane, worker group a."},
+		"both":        {replaced, []anywherev1.WorkerNodeGroupConfiguration{group("a", inPlace)}, "Machines are replaced one after another: the control plane. Machines are upgraded in place, one at a time: worker group a."},
+		"own version": {inPlace, []anywherev1.WorkerNodeGroupConfiguration{pinned}, "Machines are upgraded in place, one at a time: the control plane."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &anywherev1.ClusterSpec{WorkerNodeGroupConfigurations: tt.workers}
+			s.ControlPlaneConfiguration.UpgradeRolloutStrategy = &anywherev1.ControlPlaneUpgradeRolloutStrategy{Type: tt.controlPlane}
+			if got := strings.Join(upgradeNotes(s)[1:], " "); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
 	}
 }
 

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -141,24 +140,6 @@ func (v *View) getEvents(w http.ResponseWriter, r *http.Request) {
 
 // maxEntries bounds the history in a response.
 const maxEntries = 500
-
-// getKubeconfig sends the kubeconfig of a cluster, if the plane lets the user read it.
-func (v *View) getKubeconfig(w http.ResponseWriter, r *http.Request) {
-	key := keyOf(r)
-	source, err := v.plane.KubeconfigSource(r.Context(), key.Namespace, key.Name)
-	if err != nil {
-		report(w, err)
-		return
-	}
-	data, err := source.Read(r.Context())
-	if err != nil {
-		report(w, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/yaml")
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", key.Name+".kubeconfig"))
-	_, _ = w.Write(data) // the browser may be gone
-}
 
 // may asks the plane whether the user may do something.
 func (v *View) may(ctx context.Context, verb, group, resource string, key Key) bool {

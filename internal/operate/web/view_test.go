@@ -13,6 +13,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,8 +42,8 @@ type world struct {
 	mu sync.Mutex
 	// deny says what the user may not list and watch.
 	deny func(kind, namespace string) error
-	// granted answers every SelfSubjectAccessReview.
-	granted bool
+	// granted answers SelfSubjectAccessReviews.
+	granted func(*authorizationv1.ResourceAttributes) bool
 	// later is how much time has passed.
 	later time.Duration
 }
@@ -78,6 +79,17 @@ func newPlane(t *testing.T, objects []client.Object, deny func(kind, namespace s
 			}
 			return c.List(ctx, list, options...)
 		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, is := o.(*corev1.Secret); is {
+				review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+					ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: key.Namespace, Name: key.Name},
+				}}
+				if err := w.Create(ctx, review); err != nil || !review.Status.Allowed {
+					return forbidden("secrets")
+				}
+			}
+			return c.Get(ctx, key, o, options...)
+		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 			if applied := (&client.PatchOptions{}).ApplyOptions(options); len(applied.DryRun) == 0 {
 				return c.Patch(ctx, o, patch, options...)
@@ -92,7 +104,7 @@ func newPlane(t *testing.T, objects []client.Object, deny func(kind, namespace s
 			if review, ok := o.(*authorizationv1.SelfSubjectAccessReview); ok {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				review.Status.Allowed = w.granted
+				review.Status.Allowed = w.granted != nil && w.granted(review.Spec.ResourceAttributes)
 				return nil
 			}
 			return c.Create(ctx, o, options...)
@@ -126,7 +138,7 @@ func (w *world) pass(d time.Duration) {
 func (w *world) grant() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.granted = true
+	w.granted = func(*authorizationv1.ResourceAttributes) bool { return true }
 }
 
 func (w *world) denied(list client.ObjectList, options []client.ListOption) error {
