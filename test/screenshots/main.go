@@ -59,6 +59,8 @@ func more() []picture {
 		out = append(out,
 			picture{"addons-" + theme + ".png", theme, "/addons", ".matrix .line", 50, fleettest.OnFire, 1280, 720},
 			picture{"machines-" + theme + ".png", theme, "/machines", ".machines .line", 50, fleettest.OnFire, 1280, 720},
+			picture{"git-" + theme + ".png", theme, "/git", ".repository td", 50, fleettest.OnFire, 1280, 720},
+			picture{"phone-git-" + theme + ".png", theme, "/git", ".repository td", 50, fleettest.OnFire, 390, 844},
 			picture{"phone-" + theme + ".png", theme, "/", ".line.row", 50, fleettest.OnFire, 390, 844},
 			picture{"groups-" + theme + ".png", theme, "/?group=namespace", ".line.group", 50, fleettest.OnFire, 1280, 720},
 			picture{"phone-cluster-" + theme + ".png", theme, "/clusters/drover/team-batch/fra-batch-01", ".diagram .node", 50, fleettest.OnFire, 390, 1200})

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { ActionDialog } from "./actions";
-import { age } from "./fleet";
+import { age, commit, user } from "./fleet";
 import type { Action, Detail, Link, Stage, Timeline, TreeNode } from "./model";
 import { Age, Code, Failure, Pill, capital, typing, useNow } from "./parts";
 import { go } from "./route";
@@ -47,7 +47,8 @@ export function ClusterPage({ store, id }: { store: State; id: string }) {
           {shown.version && <span>Kubernetes {shown.version.replace(/^v/, "")}{shown.want && ` → ${shown.want.replace(/^v/, "")}`}</span>}
           <span>{shown.controlPlane.ready}/{shown.controlPlane.total} control plane</span>
           <span>{shown.workers.ready}/{shown.workers.total} workers</span>
-          {shown.owner && <span>created by {shown.owner.replace("system:serviceaccount:", "")}</span>}
+          {shown.owner && <span>created by {user(shown.owner)}</span>}
+          {shown.gitRevision && <span title={shown.gitRevision}>Git {commit(shown.gitRevision)}</span>}
           <span>age <Age at={shown.created} now={now} /></span>
         </span>
         <div class="actions">{detail.actions.map((a) => (
@@ -124,7 +125,7 @@ function Cause({ link, now }: { link: Link; now: number }) {
 
 const short: Record<string, string> = {
   "Cluster API Cluster": "Cluster API", PacketCluster: "Endpoint", KubeadmControlPlane: "Control plane", EtcdadmCluster: "Etcd",
-  MachineDeployment: "Workers", PacketMachine: "Device", KubeadmConfig: "Bootstrap", HelmReleaseProxy: "Add-on",
+  MachineDeployment: "Workers", PacketMachine: "Device", KubeadmConfig: "Bootstrap", HelmReleaseProxy: "Add-on", FluxConfig: "Git repository", GitChange: "Change in Git",
 };
 
 // stateOf is the health of an object. What isn't ready has failed if the cluster has.

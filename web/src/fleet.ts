@@ -45,7 +45,7 @@ export function matches(row: Row, text: string): boolean {
 
 function hasWord(row: Row, word: string): boolean {
   const labels = Object.entries(row.labels ?? {}).map(([k, v]) => `${k}=${v}`);
-  const all = [row.name, row.namespace, row.health, row.version, row.waiting, row.cause, row.metro, row.owner, row.manager, row.git, ...labels];
+  const all = [row.name, row.namespace, row.health, row.version, row.waiting, row.cause, row.metro, row.owner, row.manager, row.git, row.gitRevision, ...labels];
   return all.some((part) => part?.toLowerCase().includes(word));
 }
 
@@ -129,6 +129,17 @@ export function skew(row: Row, newest: string): number {
   const minor = (v: string) => parseInt(v.replace(/^v/, "").split(".")[1] ?? "", 10);
   const d = minor(newest) - minor(row.version ?? "");
   return d > 0 ? d : 0;
+}
+
+// commit abbreviates the commit in a revision of Flux, such as main@sha1:0123….
+export function commit(revision = ""): string {
+  const id = revision.slice(revision.lastIndexOf(":") + 1);
+  return /^[0-9a-f]{8,}$/.test(id) ? id.slice(0, 7) : id;
+}
+
+// user abbreviates the name of a service account.
+export function user(name = ""): string {
+  return name.replace("system:serviceaccount:", "").replace(":", "/");
 }
 
 // age formats a duration in milliseconds as kubectl does: the largest unit that is readable.

@@ -1,6 +1,6 @@
 // Tests of the page's logic. A Go test bundles them and runs them in a browser.
 
-import { age, arrange, compareVersions, everything, formatQuery, groupings, matches, parseQuery, skew, tally, visible } from "./fleet";
+import { age, arrange, commit, compareVersions, everything, formatQuery, groupings, matches, parseQuery, skew, tally, user, visible } from "./fleet";
 import type { Row } from "./model";
 
 const failures: string[] = [];
@@ -45,6 +45,8 @@ equal("unknown values are ignored", formatQuery(parseQuery("?health=great&sort=c
 equal("versions", [compareVersions("v1.9.0", "v1.10.0") < 0, compareVersions("1.36.3", "v1.36.3"), compareVersions(undefined, "v1.0.0") < 0], [true, 0, true]);
 equal("skew", [skew(row("a", { version: "v1.34.1" }), "v1.36.3"), skew(row("a"), "v1.36.9"), skew(row("a", { version: "" }), "v1.36.3")], [2, 0, 0]);
 equal("ages", [-5, 61_000, 180_000, 7_300_000, 200_000_000, 9e10].map(age), ["0s", "61s", "3m", "2h", "2d", "2y"]);
+equal("commits", ["main@sha1:4f0c2d91ab77", "main", undefined].map((r) => commit(r)), ["4f0c2d9", "main", ""]);
+equal("users", [user("system:serviceaccount:team-a:creator"), user("alice"), user()], ["team-a/creator", "alice", ""]);
 equal("visible lines", [visible(0, 400, 40, 1000), visible(20_000, 400, 40, 1000), visible(99_999, 400, 40, 10)], [[0, 16], [494, 516], [10, 10]]);
 
 (globalThis as unknown as { failures: string[] }).failures = failures;

@@ -1,7 +1,7 @@
 // The list of all clusters.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Item, type Query, type SortKey, arrange, compareVersions, formatQuery, groupings, healths, parseQuery, skew, tally } from "./fleet";
+import { type Item, type Query, type SortKey, arrange, commit, compareVersions, formatQuery, groupings, healths, parseQuery, skew, tally } from "./fleet";
 import type { Health, Row } from "./model";
 import { Age, List, Once, Pill, Tally, healthWord, typing, useNarrow, useNow } from "./parts";
 import { go, replace, useLocation } from "./route";
@@ -159,7 +159,7 @@ function Line({ row, index, selected, newest, now }: { row: Row; index: number; 
       onClick={(e) => (e.target as Element).closest("a") ?? go("/clusters/" + row.id)}>
       <div class="cell name" role="cell">
         <a href={"/clusters/" + row.id}>{row.name}</a>
-        <span class="dim ns">{row.namespace}{row.git && <span class="badge" title={"The spec is in Git: FluxConfig " + row.git}>git</span>}
+        <span class="dim ns">{row.namespace}{row.git && <GitBadge row={row} />}
           {row.manager === row.name && <span class="badge" title="A management cluster">mgmt</span>}</span>
       </div>
       <div class="cell health" role="cell"><Pill health={row.health} /></div>
@@ -179,6 +179,12 @@ function Line({ row, index, selected, newest, now }: { row: Row; index: number; 
       <div class="cell num age" role="cell"><Age at={row.created} now={now} /></div>
     </div>
   );
+}
+
+// GitBadge shows the commit that Flux has applied.
+function GitBadge({ row }: { row: Row }) {
+  const applied = row.gitRevision ? `, which has applied ${row.gitRevision}` : "";
+  return <span class="badge" title={`The spec is in Git: FluxConfig ${row.git}${applied}`}>{commit(row.gitRevision) || "git"}</span>;
 }
 
 function GroupLine({ item, index }: { item: { group: string; count: number; failing: number }; index: number }) {

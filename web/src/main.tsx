@@ -4,13 +4,14 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ClusterPage } from "./clusterpage";
 import { FleetPage, Waiting } from "./fleetpage";
+import { GitPage } from "./gitpage";
 import { AddOnsPage, MachinesPage } from "./otherpages";
 import { Code, typing } from "./parts";
 import { PlanePage } from "./planepage";
 import { follow, useLocation } from "./route";
 import { type Connection, type State, start, useStore } from "./store";
 
-const pages = [["/", "Fleet"], ["/addons", "Add-ons"], ["/machines", "Machines"]] as const;
+const pages = [["/", "Fleet"], ["/addons", "Add-ons"], ["/machines", "Machines"], ["/git", "Git"]] as const;
 
 function App() {
   const store = useStore();
@@ -55,6 +56,7 @@ function App() {
 function Page({ store, path }: { store: State; path: string }) {
   if (path === "/addons") return <AddOnsPage store={store} />;
   if (path === "/machines") return <MachinesPage store={store} />;
+  if (path === "/git") return <GitPage store={store} />;
   if (path.startsWith("/clusters/")) {
     if (!store.loaded) return <Waiting store={store} />;
     return <ClusterPage key={path} store={store} id={path.slice("/clusters/".length)} />;

@@ -25,6 +25,7 @@ export interface Row {
   addOns: Count;
   packages: Count;
   git?: string;
+  gitRevision?: string;
   manager?: string;
   metro?: string;
   owner?: string;
@@ -201,6 +202,43 @@ export interface MachineItem {
   address?: string;
   device?: string;
   plan?: string;
+  created: string;
+}
+
+export type Progress = "rejected" | "pending" | "unknown" | "applied" | "superseded";
+
+export interface Repository {
+  namespace: string;
+  name: string;
+  url?: string;
+  branch: string;
+  revision?: string;
+  state: string;
+  message?: string;
+  unconfirmed?: boolean;
+  clusters: InRepository[];
+  changes: Commit[];
+}
+
+export interface InRepository {
+  id: string;
+  name: string;
+  revision?: string;
+  progress: Progress;
+  state: string;
+  message?: string;
+}
+
+export interface Commit {
+  name: string;
+  cluster: string;
+  id: string;
+  action: string;
+  command?: string;
+  user?: string;
+  commit?: string;
+  progress: Progress;
+  message?: string;
   created: string;
 }
 

@@ -46,7 +46,7 @@ func (p *Plane) Disable(ctx context.Context, system string) (*Disabled, error) {
 			return nil, fmt.Errorf("deleting Secret %q: %w", client.ObjectKeyFromObject(secret), err)
 		}
 	}
-	all, err := p.list(ctx, kustomizations, client.HasLabels{anywherev1.GitClusterLabel})
+	all, err := p.list(ctx, Kustomizations, client.HasLabels{anywherev1.GitClusterLabel})
 	if err != nil {
 		return nil, err
 	}

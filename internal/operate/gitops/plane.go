@@ -23,7 +23,8 @@ import (
 // Kinds of Flux. They are read as unstructured objects, because their Go types would bring along
 // the dependencies of its controllers.
 var (
-	kustomizations  = schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
+	// Kustomizations have the commits that Flux has applied to clusters.
+	Kustomizations  = schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
 	gitRepositories = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}
 )
 
@@ -38,7 +39,7 @@ func Connect(config *rest.Config) (*Plane, error) {
 
 // RunsFlux reports whether the plane has the kinds of Flux.
 func (p *Plane) RunsFlux() (bool, error) {
-	_, err := p.Client.RESTMapper().RESTMapping(kustomizations.GroupKind())
+	_, err := p.Client.RESTMapper().RESTMapping(Kustomizations.GroupKind())
 	if apimeta.IsNoMatchError(err) {
 		return false, nil
 	}

@@ -241,7 +241,7 @@ func (p *Plane) cluster(t *testing.T, namespace, name string) *anywherev1.Cluste
 	k := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"interval": "1m", "prune": true, "path": "./" + name, "sourceRef": map[string]any{"kind": "GitRepository", "name": "flux-system"},
 	}}}
-	k.SetGroupVersionKind(kustomizations)
+	k.SetGroupVersionKind(Kustomizations)
 	k.SetNamespace(namespace)
 	k.SetName(name)
 	k.SetLabels(map[string]string{anywherev1.GitClusterLabel: name})
@@ -276,7 +276,7 @@ func TestDisableKeepsClusters(t *testing.T) {
 	if err := p.Client.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil || one.Labels["kustomize.toolkit.fluxcd.io/name"] != "" {
 		t.Errorf("the cluster has labels %v, %v", one.Labels, err)
 	}
-	left, err := p.list(t.Context(), kustomizations, client.InNamespace(system))
+	left, err := p.list(t.Context(), Kustomizations, client.InNamespace(system))
 	if err != nil || len(left) > 0 {
 		t.Errorf("%d Kustomizations are left, %v", len(left), err)
 	}

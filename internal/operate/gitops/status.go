@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,6 +61,7 @@ const (
 	stateReady    = "Ready"
 	stateUnknown  = "Unobserved"
 	stateNotInGit = "NotApplied"
+	stateUnread   = "Unread"
 )
 
 // Status returns the status of each repository, by namespace. An empty namespace stands for all.
@@ -70,11 +72,11 @@ func (p *Plane) Status(ctx context.Context, namespace string) ([]Status, error) 
 	}
 	all := make([]Status, 0, len(configs))
 	for i := range configs {
-		one := repositoryStatus(&configs[i])
-		if one.Clusters, err = p.clusterStatuses(ctx, &configs[i]); err != nil {
+		o, err := p.objects(ctx, configs[i].Namespace)
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, one)
+		all = append(all, Summarize(&configs[i], o))
 	}
 	slices.SortFunc(all, func(a, b Status) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.FluxConfig, b.FluxConfig))
@@ -110,38 +112,63 @@ func stateOf(conditions []metav1.Condition, kinds ...string) (state, message str
 	return stateReady, ""
 }
 
-// clusterStatuses returns the clusters of a FluxConfig: those that exist, and those that Flux could
-// not create.
-func (p *Plane) clusterStatuses(ctx context.Context, c *anywherev1.FluxConfig) ([]ClusterStatus, error) {
-	applied, err := p.list(ctx, kustomizations, client.InNamespace(c.Namespace), client.HasLabels{anywherev1.GitClusterLabel})
-	if err != nil {
-		return nil, err
-	}
-	clusters, err := p.Clusters(ctx, c.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	changes := &droverv1.GitChangeList{}
-	if err := p.Client.List(ctx, changes, client.InNamespace(c.Namespace)); err != nil && !apimeta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("listing GitChanges: %w", err)
-	}
+// Objects are what clusters in Git are derived from.
+type Objects struct {
+	Clusters []anywherev1.Cluster
+	// Applied are Kustomizations of Flux. Unread means that the caller may not read them.
+	Applied []unstructured.Unstructured
+	Unread  bool
+	Changes []droverv1.GitChange
+}
+
+// Summarize returns the status of a repository. It uses the objects in the namespace of the
+// FluxConfig.
+func Summarize(c *anywherev1.FluxConfig, o Objects) Status {
+	s := repositoryStatus(c)
 	names := map[string]*unstructured.Unstructured{}
-	for i := range clusters {
-		if ref := clusters[i].Spec.GitOpsRef; ref != nil && ref.Name == c.Name {
-			names[clusters[i].Name] = nil
+	for i := range o.Clusters {
+		ref := o.Clusters[i].Spec.GitOpsRef
+		if o.Clusters[i].Namespace == c.Namespace && ref != nil && ref.Name == c.Name {
+			names[o.Clusters[i].Name] = nil
 		}
 	}
-	for i := range applied {
-		names[applied[i].GetLabels()[anywherev1.GitClusterLabel]] = &applied[i]
+	for i := range o.Applied {
+		if o.Applied[i].GetNamespace() == c.Namespace {
+			names[o.Applied[i].GetLabels()[anywherev1.GitClusterLabel]] = &o.Applied[i]
+		}
 	}
-	out := make([]ClusterStatus, 0, len(names))
+	s.Clusters = make([]ClusterStatus, 0, len(names))
 	for name, k := range names {
 		one := clusterStatus(name, k)
-		one.Changes = unfinished(changes.Items, name)
-		out = append(out, one)
+		if o.Unread {
+			one = ClusterStatus{Name: name, State: stateUnread, Message: "You may not read Kustomizations, which say what Flux has applied"}
+		}
+		one.Changes = unfinished(o.Changes, c.Namespace, name)
+		s.Clusters = append(s.Clusters, one)
 	}
-	slices.SortFunc(out, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	slices.SortFunc(s.Clusters, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return s
+}
+
+// objects reads what the clusters of a namespace are derived from.
+func (p *Plane) objects(ctx context.Context, namespace string) (Objects, error) {
+	var o Objects
+	applied := &unstructured.UnstructuredList{}
+	applied.SetGroupVersionKind(Kustomizations)
+	err := p.Client.List(ctx, applied, client.InNamespace(namespace), client.HasLabels{anywherev1.GitClusterLabel})
+	o.Applied, o.Unread = applied.Items, apierrors.IsForbidden(err)
+	if err != nil && !o.Unread && !apimeta.IsNoMatchError(err) {
+		return o, fmt.Errorf("listing Kustomizations: %w", err)
+	}
+	if o.Clusters, err = p.Clusters(ctx, namespace); err != nil {
+		return o, err
+	}
+	changes := &droverv1.GitChangeList{}
+	if err := p.Client.List(ctx, changes, client.InNamespace(namespace)); err != nil && !apimeta.IsNoMatchError(err) {
+		return o, fmt.Errorf("listing GitChanges: %w", err)
+	}
+	o.Changes = changes.Items
+	return o, nil
 }
 
 // clusterStatus derives the status of a cluster from its Kustomization, which may be nil.
@@ -150,7 +177,7 @@ func clusterStatus(name string, k *unstructured.Unstructured) ClusterStatus {
 		return ClusterStatus{Name: name, State: stateNotInGit, Message: "Flux has not applied it"}
 	}
 	s := ClusterStatus{Name: name}
-	s.Revision = appliedCommit(k)
+	s.Revision = AppliedCommit(k)
 	status := struct {
 		Conditions []metav1.Condition `json:"conditions"`
 	}{}
@@ -162,19 +189,19 @@ func clusterStatus(name string, k *unstructured.Unstructured) ClusterStatus {
 	return s
 }
 
-// appliedCommit returns the commit that Flux has applied last. The revision is that of the files of
+// AppliedCommit returns the commit that a Kustomization has applied last. The revision is that of the files of
 // the cluster, and its origin the commit, unless Flux applies the repository as a whole.
-func appliedCommit(k *unstructured.Unstructured) string {
+func AppliedCommit(k *unstructured.Unstructured) string {
 	origin, _, _ := unstructured.NestedString(k.Object, "status", "lastAppliedOriginRevision")
 	revision, _, _ := unstructured.NestedString(k.Object, "status", "lastAppliedRevision")
 	return cmp.Or(origin, revision)
 }
 
 // unfinished returns the GitChanges of a cluster that are not done.
-func unfinished(all []droverv1.GitChange, cluster string) []string {
+func unfinished(all []droverv1.GitChange, namespace, cluster string) []string {
 	var out []string
 	for i := range all {
-		if g := &all[i]; g.Spec.Cluster == cluster && !apimeta.IsStatusConditionTrue(g.Status.Conditions, droverv1.GitChangeReady) {
+		if g := &all[i]; g.Namespace == namespace && g.Spec.Cluster == cluster && !apimeta.IsStatusConditionTrue(g.Status.Conditions, droverv1.GitChangeReady) {
 			out = append(out, g.Name)
 		}
 	}

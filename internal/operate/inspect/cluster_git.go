@@ -29,7 +29,7 @@ func (p *Plane) git(ctx context.Context, c *anywherev1.Cluster) ([]*Node, error)
 	if ignoreUnreadable(err) != nil {
 		return nil, wrap(err, "listing GitChanges of cluster %q", c.Name)
 	}
-	return gitNodes(c.Name, config, changes.Items), nil
+	return GitNodes(c.Name, config, changes.Items), nil
 }
 
 // ignoreUnreadable returns nil for what doesn't exist, is not served, or is hidden from the caller.
@@ -40,9 +40,10 @@ func ignoreUnreadable(err error) error {
 	return err
 }
 
-// gitNodes returns the objects that are not ready. A FluxConfig without conditions is on a plane
+// GitNodes returns the objects that keep changes in Git from reaching a cluster: those that are not
+// ready. A FluxConfig without conditions is on a plane
 // that does not run GitOps.
-func gitNodes(cluster string, config *anywherev1.FluxConfig, changes []droverv1.GitChange) []*Node {
+func GitNodes(cluster string, config *anywherev1.FluxConfig, changes []droverv1.GitChange) []*Node {
 	var out []*Node
 	if n := repositoryNode(config); n != nil {
 		out = append(out, n)

@@ -32,7 +32,7 @@ func TestWhyMentionsUnfinishedChangesInGit(t *testing.T) {
 		change("other", "two"),
 	}
 	root := &Node{Kind: kindCluster, Name: "one", Conditions: []metav1.Condition{is(anywherev1.Ready, metav1.ConditionTrue, "")}}
-	root.Children = gitNodes("one", config, changes)
+	root.Children = GitNodes("one", config, changes)
 	answer := Why(root, time.Now())
 	var got []string
 	for _, link := range answer.Git {
@@ -57,7 +57,7 @@ func TestWhyMentionsUnfinishedChangesInGit(t *testing.T) {
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Errorf("of all clusters (-want +got):\n%s", diff)
 	}
-	if more := gitNodes("one", &anywherev1.FluxConfig{}, nil); len(more) > 0 {
+	if more := GitNodes("one", &anywherev1.FluxConfig{}, nil); len(more) > 0 {
 		t.Errorf("on a plane without GitOps: %v", more)
 	}
 }

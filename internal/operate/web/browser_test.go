@@ -238,8 +238,9 @@ func TestPageActs(t *testing.T) {
 func TestPagesFitEveryScreen(t *testing.T) {
 	w := newPlane(t, fleet(fleettest.OnFire).Objects(50), nil)
 	pages := map[string]string{
-		"/": ".line.row", "/addons": ".matrix .line", "/machines": ".machines .line",
+		"/": ".line.row", "/addons": ".matrix .line", "/machines": ".machines .line", "/git": ".repository td",
 		"/clusters/drover/team-batch/fra-batch-01": ".diagram .node", "/clusters/drover/team-web/gone": "main.empty .failure",
+		"/clusters/drover/team-ml/nrt-ml-01": "section[aria-label=Git]",
 		"/?group=namespace": ".line.group", "/?q=nothing-has-this": ".empty",
 	}
 	desk := open(t, w, 1280, 800)

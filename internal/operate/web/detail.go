@@ -80,7 +80,7 @@ func (v *View) detail(ctx context.Context, key Key) (*Detail, error) {
 	if o == nil {
 		return nil, &inspect.NotFoundError{Kind: "cluster", Namespace: key.Namespace, Name: key.Name}
 	}
-	root := tree(described, plain, o)
+	root := v.tree(described, plain, o)
 	out := &Detail{Tree: nodeOf(root), Hidden: o.Hidden, AddOns: []Release{}, Packages: []PackageItem{}}
 	now := v.now()
 	out.Row, _ = v.row(key, now)
@@ -131,7 +131,7 @@ func (v *View) getEvents(w http.ResponseWriter, r *http.Request) {
 		report(w, &inspect.NotFoundError{Kind: "cluster", Namespace: key.Namespace, Name: key.Name})
 		return
 	}
-	timeline, err := v.plane.History(r.Context(), tree(described, plain, o), key.Namespace)
+	timeline, err := v.plane.History(r.Context(), v.tree(described, plain, o), key.Namespace)
 	if n := len(timeline.Entries); n > maxEntries {
 		timeline.Entries = timeline.Entries[n-maxEntries:]
 	}

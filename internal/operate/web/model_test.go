@@ -31,6 +31,7 @@ func TestPageKnowsTheAnswers(t *testing.T) {
 		"Count": Count{}, "Row": Row{}, "TreeNode": Node{}, "Link": inspect.Link{}, "Answer": inspect.Answer{}, "Stage": inspect.Stage{},
 		"Release": Release{}, "PackageItem": PackageItem{}, "Group": Group{}, "Action": Action{}, "Detail": Detail{}, "Entry": inspect.Entry{},
 		"Difference": lifecycle.Difference{}, "Plan": Plan{}, "AddOns": AddOns{}, "MachineItem": MachineItem{}, "PlaneInfo": PlaneInfo{},
+		"Repository": Repository{}, "InRepository": InRepository{}, "Commit": Commit{},
 	} {
 		want := slices.Sorted(maps.Keys(fields(reflect.TypeOf(value))))
 		got := slices.Sorted(slices.Values(page[name]))

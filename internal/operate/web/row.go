@@ -71,8 +71,10 @@ type Row struct {
 	Workers      Count `json:"workers"`
 	AddOns       Count `json:"addOns"`
 	Packages     Count `json:"packages"`
-	// Git names the FluxConfig of a cluster whose spec is in Git.
-	Git string `json:"git,omitempty"`
+	// Git names the FluxConfig of a cluster whose spec is in Git, and GitRevision is the commit that
+	// Flux has applied, if the user may know it.
+	Git         string `json:"git,omitempty"`
+	GitRevision string `json:"gitRevision,omitempty"`
 	// Manager is the management cluster. A management cluster names itself.
 	Manager string `json:"manager,omitempty"`
 	Metro   string `json:"metro,omitempty"`
@@ -99,7 +101,7 @@ func (v *View) objects(namespace, name string) *inspect.Objects {
 	copyItems(&o.Bootstraps.Items, of[*bootstrapv1.KubeadmConfig](v.stores[kindBootstraps], namespace, name))
 	copyItems(&o.Releases.Items, of[*addonsv1.HelmReleaseProxy](v.stores[kindReleases], namespace, name))
 	for _, s := range v.stores {
-		o.Hidden = o.Hidden || s.hidden()
+		o.Hidden = o.Hidden || !s.kind.aside && s.hidden()
 	}
 	return o
 }
@@ -115,12 +117,14 @@ func copyItems[T any, P interface {
 	}
 }
 
-// tree arranges the objects of a cluster.
-func tree(described *anywherev1.Cluster, plain *clusterv1.Cluster, o *inspect.Objects) *inspect.Node {
-	if described != nil {
-		return inspect.Tree(described, o)
+// tree arranges the objects of a cluster, and what keeps changes in Git from reaching it.
+func (v *View) tree(described *anywherev1.Cluster, plain *clusterv1.Cluster, o *inspect.Objects) *inspect.Node {
+	if described == nil {
+		return inspect.CAPITree(plain, o)
 	}
-	return inspect.CAPITree(plain, o)
+	root, git := inspect.Tree(described, o), v.inGit(described)
+	root.Children = append(root.Children, inspect.GitNodes(described.Name, git.config, git.changes)...)
+	return root
 }
 
 // row returns the row of a cluster, and when it must be computed again. It is nil if there is no
@@ -130,10 +134,11 @@ func (v *View) row(key Key, now time.Time) (*Row, time.Time) {
 	if o == nil {
 		return nil, time.Time{}
 	}
-	root := tree(described, plain, o)
+	root := v.tree(described, plain, o)
 	row := &Row{ID: key.String(), Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Created: root.Created}
 	if described != nil {
 		describe(row, described)
+		row.GitRevision = v.inGit(described).revision()
 	} else {
 		describePlain(row, plain)
 	}
@@ -278,6 +283,7 @@ func (v *View) revision(described *anywherev1.Cluster, plain *clusterv1.Cluster,
 	d := newDigest()
 	if described != nil {
 		d.add(described)
+		v.inGit(described).digest(d)
 	}
 	if plain != nil {
 		d.add(plain)

@@ -74,6 +74,7 @@ func (s *Server) handler() http.Handler {
 	api.HandleFunc("GET /api/plane", s.view.getPlane)
 	api.HandleFunc("GET /api/server", s.view.getServer)
 	api.HandleFunc("GET /api/addons", s.view.getAddOns)
+	api.HandleFunc("GET /api/git", s.view.getGit)
 	api.HandleFunc("GET /api/machines", s.view.getMachines)
 	api.HandleFunc("GET /api/clusters/{kind}/{namespace}/{name}", s.view.getCluster)
 	api.HandleFunc("GET /api/clusters/{kind}/{namespace}/{name}/events", s.view.getEvents)

@@ -57,6 +57,7 @@ func TestEverythingButThePageRequiresASession(t *testing.T) {
 		"GET /api/addons":                         401,
 		"GET /api/server":                         401,
 		"GET /api/machines":                       401,
+		"GET /api/git":                            401,
 		"GET /api/anything":                       401,
 		"GET /api/clusters/drover/a/b":            401,
 		"GET /api/clusters/drover/a/b/kubeconfig": 401,

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -20,9 +21,11 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/operate/gitops"
 )
 
 // byCluster is the index of objects by the namespace and name of their cluster.
@@ -36,6 +39,8 @@ type kind struct {
 	list   func() client.ObjectList
 	// cluster returns the name of the cluster that an object belongs to, or "".
 	cluster func(client.Object) string
+	// aside means that objects of the kind are not part of what a cluster consists of.
+	aside bool
 }
 
 // newKind returns the kind of O, whose lists are L.
@@ -67,6 +72,9 @@ const (
 	kindReleases     = "releases"
 	kindAddOns       = "add-ons"
 	kindPackages     = "packages"
+	kindFluxConfigs  = "FluxConfigs"
+	kindGitChanges   = "changes in Git"
+	kindApplied      = "Kustomizations"
 )
 
 func kinds() []kind {
@@ -83,7 +91,41 @@ func kinds() []kind {
 		newKind[addonsv1.HelmReleaseProxy, addonsv1.HelmReleaseProxyList](kindReleases, labeled),
 		newKind[addonsv1.HelmChartProxy, addonsv1.HelmChartProxyList](kindAddOns, func(client.Object) string { return "" }),
 		newKind[packagesv1.Package, packagesv1.PackageList](kindPackages, packageCluster),
+		aside(newKind[anywherev1.FluxConfig, anywherev1.FluxConfigList](kindFluxConfigs, func(client.Object) string { return "" })),
+		aside(newKind[droverv1.GitChange, droverv1.GitChangeList](kindGitChanges, changedCluster)),
+		appliedKind(),
 	}
+}
+
+func aside(k kind) kind {
+	k.aside = true
+	return k
+}
+
+// appliedKind is the kind of what Flux has applied, which is no type of ours.
+func appliedKind() kind {
+	return kind{
+		name: kindApplied, aside: true,
+		cluster: func(o client.Object) string { return o.GetLabels()[anywherev1.GitClusterLabel] },
+		object: func() client.Object {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(gitops.Kustomizations)
+			return u
+		},
+		list: func() client.ObjectList {
+			u := &unstructured.UnstructuredList{}
+			u.SetGroupVersionKind(gitops.Kustomizations)
+			return u
+		},
+	}
+}
+
+// changedCluster returns the cluster that a GitChange is about.
+func changedCluster(o client.Object) string {
+	if g, ok := o.(*droverv1.GitChange); ok {
+		return g.Spec.Cluster
+	}
+	return ""
 }
 
 func labeled(o client.Object) string { return o.GetLabels()[clusterv1.ClusterNameLabel] }
@@ -283,8 +325,11 @@ func slim(o any) (any, error) {
 	if object, ok := o.(client.Object); ok {
 		object.SetManagedFields(nil)
 	}
-	if config, ok := o.(*bootstrapv1.KubeadmConfig); ok {
-		config.Spec = bootstrapv1.KubeadmConfigSpec{}
+	switch object := o.(type) {
+	case *bootstrapv1.KubeadmConfig:
+		object.Spec = bootstrapv1.KubeadmConfigSpec{}
+	case *droverv1.GitChange:
+		object.Spec.Objects = nil
 	}
 	return o, nil
 }

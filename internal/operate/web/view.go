@@ -215,6 +215,21 @@ func (v *View) changed(k kind, o any) {
 	case kindClusters:
 		v.dirty[Key{drover, object.GetNamespace(), name}] = struct{}{}
 		v.dirty[Key{capi, anywherev1.SystemNamespace, name}] = struct{}{}
+		if c, ok := o.(*anywherev1.Cluster); ok && c.Spec.GitOpsRef != nil {
+			v.topics[topicGit] = struct{}{}
+		}
+	case kindFluxConfigs:
+		v.topics[topicGit] = struct{}{}
+		for _, c := range list[*anywherev1.Cluster](v.stores[kindClusters]) {
+			if ref := c.Spec.GitOpsRef; c.Namespace == object.GetNamespace() && ref != nil && ref.Name == object.GetName() {
+				v.dirty[Key{drover, c.Namespace, c.Name}] = struct{}{}
+			}
+		}
+	case kindGitChanges, kindApplied:
+		v.topics[topicGit] = struct{}{}
+		if name != "" {
+			v.dirty[Key{drover, object.GetNamespace(), name}] = struct{}{}
+		}
 	case kindAddOns:
 		v.topics[kindAddOns] = struct{}{}
 	case kindPackages:

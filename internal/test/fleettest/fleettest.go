@@ -85,7 +85,7 @@ func (f Fleet) Objects(clusters int) []client.Object {
 	for i := range clusters {
 		out = append(out, f.Cluster(i)...)
 	}
-	return out
+	return append(out, f.git(clusters)...)
 }
 
 // Cluster returns the objects of the cluster with a number.
@@ -172,7 +172,7 @@ func (c *cluster) described() *anywherev1.Cluster {
 	out.Spec.ManagementCluster.Name = "mgmt"
 	out.Spec.ControlPlaneConfiguration.Count = 3
 	out.Spec.WorkerNodeGroupConfigurations = []anywherev1.WorkerNodeGroupConfiguration{{Name: "md-0", Count: ptr.To(workers)}}
-	if c.number%4 == 0 {
+	if inGit(c.number) {
 		out.Spec.GitOpsRef = &anywherev1.Ref{Kind: anywherev1.FluxConfigKind, Name: "fleet"}
 	}
 	s := &out.Status
