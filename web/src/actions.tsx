@@ -6,8 +6,9 @@ import type { Action, Plan } from "./model";
 import { Code, Command, Failure } from "./parts";
 import { Problem, call } from "./store";
 
-interface Request {
+export interface Request {
   action: string;
+  revision?: number;
   group?: string;
   count?: number;
   version?: string;
@@ -17,16 +18,28 @@ interface Request {
 
 const verbs: Record<Action["name"], string> = {
   pause: "Pause", resume: "Resume", scale: "Scale", upgrade: "Upgrade", delete: "Delete", kubeconfig: "Download the kubeconfig of",
+  rollback: "Roll back", continue: "Resume the rollout of",
 };
 
 const done: Record<Action["name"], string> = {
   pause: "Reconciliation is paused.", resume: "Reconciliation continues.", scale: "Scaling has started.",
   upgrade: "The upgrade has started.", delete: "Deletion has started.", kubeconfig: "",
+  rollback: "The earlier revision is being rolled out.", continue: "The rollout continues.",
 };
 
-export function ActionDialog({ id, name, action, close }: { id: string; name: string; action: Action; close: (message: string) => void }) {
+interface ActionProps {
+  // path is that of the object in the API.
+  path: string;
+  name: string;
+  action: Action;
+  // asked is what the user has chosen already.
+  asked?: Request;
+  close: (message: string) => void;
+}
+
+export function ActionDialog({ path, name, action, asked, close }: ActionProps) {
   const box = useRef<HTMLDialogElement>(null);
-  const [request, set] = useState<Request | undefined>(first(action));
+  const [request, set] = useState<Request | undefined>(asked ?? first(action));
   const [plan, setPlan] = useState<Plan | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [typed, type] = useState("");
@@ -37,7 +50,7 @@ export function ActionDialog({ id, name, action, close }: { id: string; name: st
     let current = true;
     setPlan(undefined);
     const timer = setTimeout(() => {
-      call<Plan>(`/api/clusters/${id}/plan`, request).then(
+      call<Plan>(path + "/plan", request).then(
         (p) => {
           if (!current) return;
           setPlan(p);
@@ -55,7 +68,7 @@ export function ActionDialog({ id, name, action, close }: { id: string; name: st
     e.preventDefault();
     if (!plan || !request) return;
     setBusy(true);
-    call<Plan>(`/api/clusters/${id}/do`, { ...request, confirm: typed, state: plan.state }).then(
+    call<Plan>(path + "/do", { ...request, confirm: typed, state: plan.state }).then(
       () => close(done[action.name]),
       (e: Problem) => {
         setBusy(false);

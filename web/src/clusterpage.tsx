@@ -2,14 +2,17 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { ActionDialog } from "./actions";
+import { AddOnDialog } from "./addon";
+import { Audit, Nodes } from "./clusterparts";
 import { age, commit, user } from "./fleet";
-import type { Action, Detail, Link, Stage, Timeline, TreeNode } from "./model";
+import type { Action, Detail, Link, Release, Stage, Timeline, TreeNode } from "./model";
 import { Age, Code, Failure, Pill, capital, typing, useNow } from "./parts";
 import { go } from "./route";
 import { type Problem, type State, read, useAnswer } from "./store";
 
 const labels: Record<Action["name"], string> = {
   scale: "Scale", upgrade: "Upgrade", pause: "Pause", resume: "Resume", kubeconfig: "Kubeconfig", delete: "Delete",
+  rollback: "Roll back", continue: "Resume rollout",
 };
 
 export function ClusterPage({ store, id }: { store: State; id: string }) {
@@ -18,6 +21,7 @@ export function ClusterPage({ store, id }: { store: State; id: string }) {
   const now = useNow(5000);
   const [doing, act] = useState<Action | undefined>(undefined);
   const [done, report] = useState("");
+  const [addOn, showAddOn] = useState<Release | undefined>(undefined);
   const [failed, fail] = useState<Problem | undefined>(undefined);
   useEffect(() => {
     const listener = (e: KeyboardEvent) => {
@@ -67,12 +71,21 @@ export function ClusterPage({ store, id }: { store: State; id: string }) {
       <Diagram tree={detail.tree} failing={shown.health === "failing"} hidden={detail.hidden === true} now={now} />
       <div class="columns">
         <Gantt stages={detail.stages} ready={detail.why.ready} now={now} />
-        <Installed detail={detail} />
+        <Installed detail={detail} show={showAddOn} />
       </div>
+      <Nodes machines={detail.machines} now={now} />
+      {shown.kind === "drover" && <Audit id={id} revision={shown.revision} now={now} />}
       <Events id={id} revision={shown.revision} now={now} />
       <details class="card"><summary><h2>Spec</h2></summary><pre tabIndex={0}>{detail.spec}</pre></details>
+      {addOn && (
+        <AddOnDialog store={store} namespace={addOn.clusterNamespace} name={addOn.addOn ?? ""}
+          close={(message) => {
+            showAddOn(undefined);
+            report(message);
+          }} />
+      )}
       {doing && (
-        <ActionDialog id={id} name={shown.name} action={doing}
+        <ActionDialog path={"/api/clusters/" + id} name={shown.name} action={doing}
           close={(message) => {
             act(undefined);
             report(message);
@@ -230,7 +243,7 @@ function Gantt({ stages, ready, now }: { stages: Stage[]; ready: boolean; now: n
 
 const duration = (s: number) => (s < 120 ? `${Math.round(s)}s` : age(s * 1000));
 
-function Installed({ detail }: { detail: Detail }) {
+function Installed({ detail, show }: { detail: Detail; show: (r: Release) => void }) {
   const { addOns, packages } = detail;
   return (
     <section class="card" aria-label="Add-ons and packages">
@@ -243,6 +256,7 @@ function Installed({ detail }: { detail: Detail }) {
           <li key={r.clusterNamespace + r.addOn + r.release}>
             <b>{r.addOn ?? r.release}</b> <span>{r.version}</span>
             <span class={"state " + (r.ready === "True" ? "good" : r.failure ? "bad" : "warn")}>{r.status ?? "waiting"}{r.drifted && ", drifted"}</span>
+            {r.addOn && <button type="button" class="small" aria-label={"History of " + r.addOn} onClick={() => show(r)}>History</button>}
             {r.ready !== "True" && <div class="dim">{r.failure ?? r.message}</div>}
           </li>
         ))}

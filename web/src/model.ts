@@ -117,7 +117,7 @@ export interface Group {
 }
 
 export interface Action {
-  name: "pause" | "resume" | "scale" | "upgrade" | "kubeconfig" | "delete";
+  name: "pause" | "resume" | "scale" | "upgrade" | "kubeconfig" | "delete" | "rollback" | "continue";
   unusable?: string;
   groups?: Group[];
   versions?: string[];
@@ -129,6 +129,7 @@ export interface Detail {
   why: Answer;
   stages: Stage[];
   spec: string;
+  machines: MachineItem[];
   addOns: Release[];
   packages: PackageItem[];
   actions: Action[];
@@ -188,6 +189,38 @@ export interface AddOns {
   releases: Release[];
 }
 
+export interface Revision {
+  revision: number;
+  digest: string;
+  created: string;
+  chart: string;
+  version?: string;
+  current?: boolean;
+  good?: boolean;
+}
+
+export interface AddOnDetail {
+  addOn: AddOn;
+  revisions: Revision[];
+  unread?: string;
+  actions: Action[];
+}
+
+export interface AuditedChange {
+  path: string;
+  from?: string;
+  to?: string;
+}
+
+export interface AuditItem {
+  time: string;
+  action: string;
+  user: string;
+  object?: string;
+  changes?: AuditedChange[];
+  evicted?: number;
+}
+
 export interface MachineItem {
   namespace: string;
   name: string;
@@ -199,6 +232,7 @@ export interface MachineItem {
   ready: string;
   message?: string;
   node?: string;
+  nodeReady?: string;
   address?: string;
   device?: string;
   plan?: string;

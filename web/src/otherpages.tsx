@@ -1,6 +1,7 @@
 // Add-ons and machines across the fleet.
 
 import { useMemo, useState } from "preact/hooks";
+import { AddOnDialog } from "./addon";
 import { compareVersions } from "./fleet";
 import type { AddOn, AddOns, MachineItem, Release } from "./model";
 import { Age, Failure, List, Once, useNarrow, useNow } from "./parts";
@@ -11,6 +12,8 @@ export function AddOnsPage({ store }: { store: State }) {
   const { value, error } = useAnswer<AddOns>("/api/addons", store.topics["add-ons"] ?? 0);
   const [text, search] = useState("");
   const [only, limit] = useState(false);
+  const [shown, show] = useState<AddOn | undefined>(undefined);
+  const [done, report] = useState("");
   const matrix = useMemo(() => (value ? arrangeMatrix(value) : undefined), [value]);
   if (error && !value) return <main id="main" class="empty"><h1>Add-ons</h1><Failure problem={error} /></main>;
   if (!value || !matrix) return <main id="main" class="empty" aria-busy="true"><h1>Add-ons</h1></main>;
@@ -27,7 +30,15 @@ export function AddOnsPage({ store }: { store: State }) {
   return (
     <main id="main" class="addons">
       <h1>Add-ons</h1>
-      <ul class="charts">{value.addOns.map((a) => <Chart key={a.namespace + a.name} addOn={a} />)}</ul>
+      <ul class="charts">{value.addOns.map((a) => <Chart key={a.namespace + a.name} addOn={a} show={show} />)}</ul>
+      {done && <div class="notice good" role="status">{done}</div>}
+      {shown && (
+        <AddOnDialog store={store} namespace={shown.namespace} name={shown.name}
+          close={(message) => {
+            show(undefined);
+            report(message);
+          }} />
+      )}
       <div class="tools">
         <label class="search"><span class="visually-hidden">Search clusters</span>
           <input type="search" placeholder="Search clusters" value={text} onInput={(e) => search(e.currentTarget.value)} /></label>
@@ -107,11 +118,12 @@ function Cell({ release, newest }: { release: Release | undefined; newest: strin
   );
 }
 
-function Chart({ addOn: a }: { addOn: AddOn }) {
+function Chart({ addOn: a, show }: { addOn: AddOn; show: (a: AddOn) => void }) {
   const r = a.rollout;
   const share = a.matched ? Math.round((a.readyOn / a.matched) * 100) : 0;
   return (
     <li class="card chart">
+      <button type="button" class="small" aria-label={"History of " + a.name} onClick={() => show(a)}>History</button>
       <b>{a.name}</b> <span class="dim">{a.namespace} · {a.chart}{a.paused && " · paused"}</span>
       <div class="bar" role="img" aria-label={`ready on ${a.readyOn} of ${a.matched} clusters`}>
         <i class="ready" style={{ flexGrow: String(share) }} /><i class={a.failedOn ? "failing" : "rest"} style={{ flexGrow: String(100 - share) }} />

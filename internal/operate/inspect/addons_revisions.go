@@ -57,6 +57,12 @@ func version(s *addonsv1.HelmChartProxySpec) string {
 	}
 }
 
+// AddOnAt returns an add-on as RestoreAddOn would change it, and changes nothing.
+func (p *Plane) AddOnAt(ctx context.Context, hcp *addonsv1.HelmChartProxy, number int64) (*addonsv1.HelmChartProxy, error) {
+	restored, _, err := history.At(ctx, p.Client, hcp, number)
+	return restored, err
+}
+
 // RestoreAddOn gives an add-on the spec of an earlier revision, or of the previous one if number is
 // zero. It returns the number of that revision.
 func (p *Plane) RestoreAddOn(ctx context.Context, hcp *addonsv1.HelmChartProxy, number int64) (int64, error) {

@@ -183,6 +183,8 @@ type request struct {
 	Count *int   `json:"count,omitempty"`
 	// Version is that of an upgrade, such as 1.36.
 	Version string `json:"version,omitempty"`
+	// Revision of an add-on.
+	Revision int64 `json:"revision,omitempty"`
 	// Confirm is the name of the cluster to delete, as typed.
 	Confirm string `json:"confirm,omitempty"`
 	// State is that of the plan that the user has seen.
@@ -206,6 +208,8 @@ type change struct {
 	patch   []operation
 	deletes bool
 	notes   []string
+	// same is the command that makes the same change, if there is a better one than kubectl.
+	same string
 }
 
 // operation is an operation of a JSON patch.
@@ -215,17 +219,26 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// planAction returns what an action would change, from a dry run of the plane.
+// source turns what the page asks for into a change.
+type source func(*http.Request, request) (*change, error)
+
+// planAction and doAction are about a cluster.
 func (v *View) planAction(w http.ResponseWriter, r *http.Request) {
-	plan, err := v.prepare(r, func(ctx context.Context, c *change, _ request) (*Plan, error) {
+	v.answerPlan(w, r, v.clusterChange)
+}
+func (v *View) doAction(w http.ResponseWriter, r *http.Request) { v.answerDo(w, r, v.clusterChange) }
+
+// answerPlan returns what an action would change, from a dry run of the plane.
+func (v *View) answerPlan(w http.ResponseWriter, r *http.Request, from source) {
+	plan, err := prepare(r, from, func(ctx context.Context, c *change, _ request) (*Plan, error) {
 		return v.plan(ctx, c)
 	})
 	respond(w, plan, err)
 }
 
-// doAction does what the user has seen the plan of.
-func (v *View) doAction(w http.ResponseWriter, r *http.Request) {
-	done, err := v.prepare(r, func(ctx context.Context, c *change, asked request) (*Plan, error) {
+// answerDo does what the user has seen the plan of.
+func (v *View) answerDo(w http.ResponseWriter, r *http.Request, from source) {
+	done, err := prepare(r, from, func(ctx context.Context, c *change, asked request) (*Plan, error) {
 		uid, generation, err := parseState(asked.State)
 		if err != nil {
 			return nil, &usageError{"the request doesn't say which plan it is about", "Ask for the plan first."}
@@ -238,24 +251,28 @@ func (v *View) doAction(w http.ResponseWriter, r *http.Request) {
 	respond(w, done, err)
 }
 
-// prepare turns a request into a change.
-func (v *View) prepare(r *http.Request, then func(context.Context, *change, request) (*Plan, error)) (*Plan, error) {
+// prepare reads a request.
+func prepare(r *http.Request, from source, then func(context.Context, *change, request) (*Plan, error)) (*Plan, error) {
 	var asked request
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&asked); err != nil {
 		return nil, &usageError{"the request is not a known action: " + err.Error(), "Reload the page."}
 	}
+	c, err := from(r, asked)
+	if err != nil {
+		return nil, err
+	}
+	return then(r.Context(), c, asked)
+}
+
+func (v *View) clusterChange(r *http.Request, asked request) (*change, error) {
 	key := keyOf(r)
 	described, plain, o := v.cluster(key)
 	if o == nil {
 		return nil, &inspect.NotFoundError{Kind: "cluster", Namespace: key.Namespace, Name: key.Name}
 	}
-	c, err := (target{key: key, described: described, plain: plain, objects: o}).change(asked)
-	if err != nil {
-		return nil, err
-	}
-	return then(r.Context(), c, asked)
+	return (target{key: key, described: described, plain: plain, objects: o}).change(asked)
 }
 
 // change returns the patch for an action.
@@ -335,16 +352,25 @@ func (t target) pausing(pause bool) []operation {
 	if t.described == nil {
 		return []operation{{"add", "/spec/paused", pause}}
 	}
-	path := "/metadata/annotations/" + strings.ReplaceAll(anywherev1.PausedAnnotation, "/", "~1")
 	switch {
 	case !pause && !t.paused():
 		return []operation{}
 	case !pause:
-		return []operation{{Op: "remove", Path: path}}
-	case len(t.described.Annotations) == 0:
-		return []operation{{"add", "/metadata/annotations", map[string]string{anywherev1.PausedAnnotation: "true"}}}
+		return []operation{{Op: "remove", Path: annotationPath(anywherev1.PausedAnnotation)}}
 	}
-	return []operation{{"add", path, "true"}}
+	return annotating(t.described, anywherev1.PausedAnnotation, "true")
+}
+
+// annotating returns the patch that sets an annotation.
+func annotating(o client.Object, key, value string) []operation {
+	if len(o.GetAnnotations()) == 0 {
+		return []operation{{"add", "/metadata/annotations", map[string]string{key: value}}}
+	}
+	return []operation{{"add", annotationPath(key), value}}
+}
+
+func annotationPath(key string) string {
+	return "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1")
 }
 
 // scaling adds the patch that sets the count of a group.
@@ -423,6 +449,9 @@ func (c *change) body(all []operation) client.Patch {
 
 // command returns the command that makes the same change.
 func (c *change) command() string {
+	if c.same != "" {
+		return c.same
+	}
 	resource := strings.ToLower(c.object.GetKind()) + "s." + c.object.GroupVersionKind().Group
 	verb := "patch"
 	if c.deletes {

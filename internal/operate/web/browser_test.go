@@ -219,6 +219,16 @@ func TestPageActs(t *testing.T) {
 	if got := *s.live("team-batch", "fra-batch-01").Spec.WorkerNodeGroupConfigurations[0].Count; got != 6 {
 		t.Errorf("the count is %d, want 6", got)
 	}
+	s.must(s.Eval(`document.querySelector("button[aria-label='History of ingress']").click(); true`, new(bool)))
+	s.await(`document.querySelector("dialog[open] td .small")`)
+	s.accept("the history of an add-on")
+	s.must(s.Eval(`document.querySelector("dialog[open] td .small").click(); true`, new(bool)))
+	s.await(`document.querySelector("dialog .preview")?.textContent.includes("drover addon rollback ingress --to 1")`)
+	s.must(s.Do(chromedp.Click(`dialog button[type=submit]`)))
+	s.await(`document.querySelector(".notice.good")?.textContent.includes("rolled out")`)
+	if got := s.liveAddOn("ingress").Spec.Version; got != "4.11.3" {
+		t.Errorf("the version is %s, want the earlier one", got)
+	}
 	button("Delete")
 	s.await(`document.querySelector("dialog .field input")`)
 	var disabled bool
@@ -241,7 +251,7 @@ func TestPagesFitEveryScreen(t *testing.T) {
 		"/": ".line.row", "/addons": ".matrix .line", "/machines": ".machines .line", "/git": ".repository td",
 		"/clusters/drover/team-batch/fra-batch-01": ".diagram .node", "/clusters/drover/team-web/gone": "main.empty .failure",
 		"/clusters/drover/team-ml/nrt-ml-01": "section[aria-label=Git]",
-		"/?group=namespace": ".line.group", "/?q=nothing-has-this": ".empty",
+		"/?group=namespace":                  ".line.group", "/?q=nothing-has-this": ".empty",
 	}
 	desk := open(t, w, 1280, 800)
 	for _, theme := range []string{"light", "dark"} {

@@ -22,6 +22,7 @@ type Detail struct {
 	Stages []inspect.Stage `json:"stages"`
 	// Spec is the spec of the Cluster as YAML.
 	Spec     string        `json:"spec"`
+	Machines []MachineItem `json:"machines"`
 	AddOns   []Release     `json:"addOns"`
 	Packages []PackageItem `json:"packages"`
 	// Actions are what can be done with the cluster.
@@ -86,6 +87,7 @@ func (v *View) detail(ctx context.Context, key Key) (*Detail, error) {
 	out.Row, _ = v.row(key, now)
 	out.Why = inspect.Why(root, now)
 	out.Stages = inspect.NewTimeline(root, nil).Stages
+	out.Machines = machinesOf(o)
 	out.Spec = specOf(described, plain)
 	for i := range o.Releases.Items {
 		out.AddOns = append(out.AddOns, releaseOf(&o.Releases.Items[i]))

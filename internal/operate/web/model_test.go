@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
@@ -32,6 +33,7 @@ func TestPageKnowsTheAnswers(t *testing.T) {
 		"Release": Release{}, "PackageItem": PackageItem{}, "Group": Group{}, "Action": Action{}, "Detail": Detail{}, "Entry": inspect.Entry{},
 		"Difference": lifecycle.Difference{}, "Plan": Plan{}, "AddOns": AddOns{}, "MachineItem": MachineItem{}, "PlaneInfo": PlaneInfo{},
 		"Repository": Repository{}, "InRepository": InRepository{}, "Commit": Commit{},
+		"AuditItem": AuditItem{}, "AuditedChange": droverv1.AuditedChange{}, "AddOnDetail": AddOnDetail{}, "Revision": inspect.Revision{},
 	} {
 		want := slices.Sorted(maps.Keys(fields(reflect.TypeOf(value))))
 		got := slices.Sorted(slices.Values(page[name]))

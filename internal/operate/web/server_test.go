@@ -62,6 +62,9 @@ func TestEverythingButThePageRequiresASession(t *testing.T) {
 		"GET /api/clusters/drover/a/b":            401,
 		"GET /api/clusters/drover/a/b/kubeconfig": 401,
 		"POST /api/clusters/drover/a/b/do":        401,
+		"GET /api/clusters/drover/a/b/audit":      401,
+		"GET /api/addons/a/b":                     401,
+		"POST /api/addons/a/b/do":                 401,
 		"DELETE /main.js":                         405,
 		"POST /api/session":                       400,
 	} {

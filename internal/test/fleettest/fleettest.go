@@ -85,7 +85,7 @@ func (f Fleet) Objects(clusters int) []client.Object {
 	for i := range clusters {
 		out = append(out, f.Cluster(i)...)
 	}
-	return append(out, f.git(clusters)...)
+	return append(append(out, f.git(clusters)...), f.addOns(clusters)...)
 }
 
 // Cluster returns the objects of the cluster with a number.
@@ -256,7 +256,7 @@ func (c *cluster) machine(name string, controlPlane bool) []client.Object {
 	m.Spec.ClusterName, m.Spec.Version, m.Spec.InfrastructureRef.Name = c.name, c.version, name
 	m.Status.Phase, m.Status.NodeRef.Name = "Running", name
 	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: fmt.Sprintf("10.%d.%d.%d", c.number/200, c.number%200, len(name))}}
-	m.Status.Conditions = []metav1.Condition{c.met(clusterv1.InfrastructureReadyCondition), c.met(clusterv1.ReadyCondition)}
+	m.Status.Conditions = []metav1.Condition{c.met(clusterv1.InfrastructureReadyCondition), c.met(clusterv1.MachineNodeReadyCondition), c.met(clusterv1.ReadyCondition)}
 	d.Spec.MachineType, d.Status.InstanceStatus = "c3.medium.x86", ptr.To(infrav1.InstanceActive)
 	d.Status.Conditions = []metav1.Condition{c.met(infrav1.InstanceReady), c.met(clusterv1.ReadyCondition)}
 	if controlPlane {

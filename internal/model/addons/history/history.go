@@ -179,26 +179,37 @@ func name(hcp, digest string) string {
 	return hcp[:min(len(hcp), longest-len(digest)-1)] + "-" + digest
 }
 
-// Restore gives a HelmChartProxy the spec of a revision, or of the previous one if number is 0. The
-// cluster selector, the rollout settings and the service account stay as they are.
-func Restore(ctx context.Context, client ctrlclient.Client, hcp *addonsv1.HelmChartProxy, number int64) (*Revision, error) {
-	all, err := List(ctx, client, hcp)
+// At returns a HelmChartProxy as a revision had it, or the previous one if number is 0. The cluster
+// selector, the rollout settings and the service account stay as they are.
+func At(ctx context.Context, reader ctrlclient.Reader, hcp *addonsv1.HelmChartProxy, number int64) (*addonsv1.HelmChartProxy, *Revision, error) {
+	all, err := List(ctx, reader, hcp)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	at := slices.IndexFunc(all, func(r Revision) bool { return r.Number == number })
 	if number == 0 {
 		at = min(1, len(all)-1)
 	}
 	if at < 0 || (number == 0 && len(all) < 2) {
-		return nil, fmt.Errorf("restoring revision %d of HelmChartProxy %q: %w", number, hcp.Name, ErrNoRevision)
+		return nil, nil, fmt.Errorf("restoring revision %d of HelmChartProxy %q: %w", number, hcp.Name, ErrNoRevision)
+	}
+	out := hcp.DeepCopy()
+	out.Spec = all[at].Spec
+	out.Spec.ClusterSelector, out.Spec.Rollout = hcp.Spec.ClusterSelector, hcp.Spec.Rollout
+	out.Spec.ServiceAccountName = hcp.Spec.ServiceAccountName
+	return out, &all[at], nil
+}
+
+// Restore gives a HelmChartProxy the spec that At returns.
+func Restore(ctx context.Context, client ctrlclient.Client, hcp *addonsv1.HelmChartProxy, number int64) (*Revision, error) {
+	restored, r, err := At(ctx, client, hcp, number)
+	if err != nil {
+		return nil, err
 	}
 	before := hcp.DeepCopy()
-	hcp.Spec = all[at].Spec
-	hcp.Spec.ClusterSelector, hcp.Spec.Rollout = before.Spec.ClusterSelector, before.Spec.Rollout
-	hcp.Spec.ServiceAccountName = before.Spec.ServiceAccountName
+	hcp.Spec = restored.Spec
 	if err := client.Patch(ctx, hcp, ctrlclient.MergeFrom(before)); err != nil {
-		return nil, fmt.Errorf("restoring revision %d of HelmChartProxy %q: %w", all[at].Number, hcp.Name, err)
+		return nil, fmt.Errorf("restoring revision %d of HelmChartProxy %q: %w", r.Number, hcp.Name, err)
 	}
-	return &all[at], nil
+	return r, nil
 }
