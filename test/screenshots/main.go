@@ -101,7 +101,17 @@ func run(ctx context.Context, args []string) error {
 }
 
 // plane lets informers list before they watch, as the client in memory requires.
-type plane struct{ client.WithWatch }
+type plane struct {
+	client.WithWatch
+
+	fleet fleettest.Fleet
+}
+
+// List adds what a client in memory doesn't return.
+func (p plane) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	defer p.fleet.AddManagedFields(list)
+	return p.WithWatch.List(ctx, list, options...)
+}
 
 // IsWatchListSemanticsUnSupported is asked by informers.
 func (plane) IsWatchListSemanticsUnSupported() bool { return true }
@@ -114,13 +124,13 @@ func (p picture) take(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := fleettest.Fleet{Now: time.Now(), StateOf: p.state}.Objects(p.clusters)
-	stored := fake.NewClientBuilder().WithScheme(kinds).WithObjects(objects...).Build()
+	fleet := fleettest.Fleet{Now: time.Now(), StateOf: p.state}
+	stored := fake.NewClientBuilder().WithScheme(kinds).WithObjects(fleet.Objects(p.clusters)...).Build()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	server, err := web.New(&inspect.Plane{Client: plane{stored}, Host: "https://mgmt.example.com:6443"}, listener)
+	server, err := web.New(&inspect.Plane{Client: plane{stored, fleet}, Host: "https://mgmt.example.com:6443"}, listener)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import { ActionDialog } from "./actions";
 import { AddOnDialog } from "./addon";
 import { Audit, Nodes } from "./clusterparts";
 import { age, commit, user } from "./fleet";
-import type { Action, Detail, Link, Release, Stage, Timeline, TreeNode } from "./model";
+import type { Action, Detail, Link, Operation, Release, Timeline, TreeNode } from "./model";
 import { Age, Code, Failure, Pill, capital, typing, useNow } from "./parts";
 import { go } from "./route";
 import { type Problem, type State, read, useAnswer } from "./store";
@@ -70,7 +70,7 @@ export function ClusterPage({ store, id }: { store: State; id: string }) {
       )}
       <Diagram tree={detail.tree} failing={shown.health === "failing"} hidden={detail.hidden === true} now={now} />
       <div class="columns">
-        <Gantt stages={detail.stages} ready={detail.why.ready} now={now} />
+        <Gantt operation={detail.operation} ready={detail.why.ready} now={now} />
         <Installed detail={detail} show={showAddOn} />
       </div>
       <Nodes machines={detail.machines} now={now} />
@@ -214,29 +214,32 @@ function Conditions({ node, now }: { node: TreeNode; now: number }) {
   );
 }
 
-// Gantt shows the stages from creation to readiness, with how long each took.
-function Gantt({ stages, ready, now }: { stages: Stage[]; ready: boolean; now: number }) {
+// Gantt shows the stages of the creation or of the last change, with how long each took.
+function Gantt({ operation, ready, now }: { operation: Operation; ready: boolean; now: number }) {
+  const { stages } = operation;
   const begin = Date.parse(stages[0]?.at ?? "");
   const end = ready ? Date.parse(stages.at(-1)?.at ?? "") : now;
   const total = Math.max(1, end - begin);
-  let from = begin;
+  let last = begin;
   const bars = stages.slice(1).map((s) => {
-    const bar = { name: s.name, left: ((from - begin) / total) * 100, width: (Math.max(0, Date.parse(s.at) - from) / total) * 100, took: s.seconds };
-    from = Date.parse(s.at);
-    return bar;
+    const from = s.begin ? Date.parse(s.begin) : last;
+    last = Date.parse(s.at);
+    return { name: s.name, left: ((from - begin) / total) * 100, width: (Math.max(0, last - from) / total) * 100, took: s.seconds };
   });
+  const creation = operation.name === "creation";
   return (
-    <section class="card gantt" aria-label="Stages of the creation">
-      <h2>Stages</h2>
-      {bars.length === 0 && <p class="dim">No stage is complete yet.</p>}
+    <section class="card gantt" aria-label={creation ? "Stages of the creation" : "Stages of the last change"}>
+      <h2>{creation ? "Creation" : "Last change"} {stages[0] && <span class="when"><Age at={stages[0].at} now={now} /> ago</span>}</h2>
+      {bars.length === 0 && <p class="dim">{creation ? "No stage is complete yet." : "No machine was replaced or updated since then."}</p>}
+      {operation.hidden ? <p class="dim">{operation.hidden} earlier machines are not shown</p> : null}
       <ol>{bars.map((b) => (
         <li key={b.name}>
-          <span class="what">{b.name}</span>
+          <span class="what" title={b.name}>{b.name}</span>
           <span class="track" aria-hidden="true"><i style={{ marginLeft: Math.min(b.left, 99) + "%", width: Math.max(b.width, 1) + "%" }} /></span>
           <span class="num">{duration(b.took)}</span>
         </li>
       ))}</ol>
-      {!ready && <p class="dim">{age(now - from)} in the current stage</p>}
+      {!ready && <p class="dim">{age(now - last)} in the current stage</p>}
     </section>
   );
 }

@@ -81,6 +81,13 @@ export interface Stage {
   name: string;
   at: string;
   seconds: number;
+  begin?: string;
+}
+
+export interface Operation {
+  name: "creation" | "change";
+  stages: Stage[];
+  hidden?: number;
 }
 
 export interface Release {
@@ -127,7 +134,7 @@ export interface Detail {
   row: Row;
   tree: TreeNode;
   why: Answer;
-  stages: Stage[];
+  operation: Operation;
   spec: string;
   machines: MachineItem[];
   addOns: Release[];

@@ -31,8 +31,9 @@ type Entry struct {
 type Stage struct {
 	Name string      `json:"name"`
 	At   metav1.Time `json:"at"`
-	// Seconds since the previous stage.
-	Seconds float64 `json:"seconds"`
+	// Seconds since the previous stage, or since Begin if that is set.
+	Seconds float64     `json:"seconds"`
+	Begin   metav1.Time `json:"begin,omitzero"`
 }
 
 // Timeline is the history of a cluster, oldest first.

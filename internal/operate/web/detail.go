@@ -16,10 +16,11 @@ import (
 
 // Detail is what the page of a cluster shows.
 type Detail struct {
-	Row    *Row            `json:"row"`
-	Tree   *Node           `json:"tree"`
-	Why    inspect.Answer  `json:"why"`
-	Stages []inspect.Stage `json:"stages"`
+	Row  *Row           `json:"row"`
+	Tree *Node          `json:"tree"`
+	Why  inspect.Answer `json:"why"`
+	// Operation is the last change, or the creation.
+	Operation inspect.Operation `json:"operation"`
 	// Spec is the spec of the Cluster as YAML.
 	Spec     string        `json:"spec"`
 	Machines []MachineItem `json:"machines"`
@@ -82,11 +83,11 @@ func (v *View) detail(ctx context.Context, key Key) (*Detail, error) {
 		return nil, &inspect.NotFoundError{Kind: "cluster", Namespace: key.Namespace, Name: key.Name}
 	}
 	root := v.tree(described, plain, o)
-	out := &Detail{Tree: nodeOf(root), Hidden: o.Hidden, AddOns: []Release{}, Packages: []PackageItem{}}
 	now := v.now()
+	out := &Detail{Tree: nodeOf(root), Hidden: o.Hidden, AddOns: []Release{}, Packages: []PackageItem{}}
 	out.Row, _ = v.row(key, now)
 	out.Why = inspect.Why(root, now)
-	out.Stages = inspect.NewTimeline(root, nil).Stages
+	out.Operation = inspect.LastOperation(root, specChanged(described, plain, o))
 	out.Machines = machinesOf(o)
 	out.Spec = specOf(described, plain)
 	for i := range o.Releases.Items {
@@ -100,6 +101,29 @@ func (v *View) detail(ctx context.Context, key Key) (*Detail, error) {
 	}
 	out.Actions = v.actions(ctx, target{key: key, described: described, plain: plain, objects: o})
 	return out, nil
+}
+
+// specChanged returns when somebody last changed what a cluster should be.
+func specChanged(described *anywherev1.Cluster, plain *clusterv1.Cluster, o *inspect.Objects) metav1.Time {
+	if described != nil {
+		return inspect.SpecChanged(described)
+	}
+	last := inspect.SpecChanged(plain)
+	if plain.Spec.Topology.IsDefined() {
+		return last // its ClusterClass writes the others
+	}
+	latest := func(o metav1.Object) {
+		if at := inspect.SpecChanged(o); last.Before(&at) {
+			last = at
+		}
+	}
+	for i := range o.ControlPlanes.Items {
+		latest(&o.ControlPlanes.Items[i])
+	}
+	for i := range o.Workers.Items {
+		latest(&o.Workers.Items[i])
+	}
+	return last
 }
 
 // specOf returns the spec of a Cluster as YAML.

@@ -29,7 +29,7 @@ func TestPageKnowsTheAnswers(t *testing.T) {
 		}
 	}
 	for name, value := range map[string]any{
-		"Count": Count{}, "Row": Row{}, "TreeNode": Node{}, "Link": inspect.Link{}, "Answer": inspect.Answer{}, "Stage": inspect.Stage{},
+		"Count": Count{}, "Row": Row{}, "TreeNode": Node{}, "Link": inspect.Link{}, "Answer": inspect.Answer{}, "Stage": inspect.Stage{}, "Operation": inspect.Operation{},
 		"Release": Release{}, "PackageItem": PackageItem{}, "Group": Group{}, "Action": Action{}, "Detail": Detail{}, "Entry": inspect.Entry{},
 		"Difference": lifecycle.Difference{}, "Plan": Plan{}, "AddOns": AddOns{}, "MachineItem": MachineItem{}, "PlaneInfo": PlaneInfo{},
 		"Repository": Repository{}, "InRepository": InRepository{}, "Commit": Commit{},

@@ -26,6 +26,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/operate/gitops"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 // byCluster is the index of objects by the namespace and name of their cluster.
@@ -320,10 +321,22 @@ func newInformer(c client.WithWatch, k kind, namespace string, reached func()) t
 	return informer
 }
 
+// keepSpecChange removes managed fields, but for when the spec was changed last.
+func keepSpecChange(o client.Object) {
+	changed := inspect.SpecChanged(o)
+	o.SetManagedFields(nil)
+	switch o.(type) {
+	case *anywherev1.Cluster, *clusterv1.Cluster, *controlplanev1.KubeadmControlPlane, *clusterv1.MachineDeployment:
+		if !changed.IsZero() {
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: &changed, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}})
+		}
+	}
+}
+
 // slim removes what the page doesn't show, which is most of an object.
 func slim(o any) (any, error) {
 	if object, ok := o.(client.Object); ok {
-		object.SetManagedFields(nil)
+		keepSpecChange(object)
 	}
 	switch object := o.(type) {
 	case *bootstrapv1.KubeadmConfig:

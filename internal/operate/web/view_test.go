@@ -77,6 +77,7 @@ func newPlane(t *testing.T, objects []client.Object, deny func(kind, namespace s
 			if err := w.denied(list, options); err != nil {
 				return err
 			}
+			defer fleettest.Fleet{Now: start}.AddManagedFields(list)
 			return c.List(ctx, list, options...)
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
@@ -379,6 +380,9 @@ func TestDetailHasTreeAndCause(t *testing.T) {
 	}
 	if d.Why.Ready || !strings.Contains(d.Why.Next, "free a server") || len(d.Tree.Children) == 0 || len(d.AddOns) != 3 {
 		t.Errorf("got %+v", d)
+	}
+	if d.Operation.Name != inspect.Change || len(d.Operation.Stages) != 2 || d.Operation.Stages[1].Seconds != 120 {
+		t.Errorf("the last change is %+v, want the replacement of a machine in two minutes", d.Operation)
 	}
 	data, err := json.Marshal(d.Tree)
 	if err != nil || !strings.Contains(string(data), `"unmet":["InstanceReady"]`) || !strings.Contains(string(data), `"ready":true`) {
