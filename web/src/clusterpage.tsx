@@ -199,6 +199,7 @@ function Conditions({ node, now }: { node: TreeNode; now: number }) {
     <div class="conditions">
       <h3>{node.kind} {node.name} <span class="dim">in {node.namespace}</span></h3>
       {node.failure && <p class="failure">{node.failure}</p>}
+      {node.remedy && <p class="next"><b>What to do</b> <span><Code text={capital(node.remedy)} /></span></p>}
       {all.length === 0 ? <p class="dim">The controller has not reported anything yet.</p> : (
         <table>
           <thead><tr><th scope="col">Condition</th><th scope="col">Status</th><th scope="col">Reason</th><th scope="col" class="num">Since</th><th scope="col">Message</th></tr></thead>

@@ -57,6 +57,7 @@ export interface TreeNode {
   ready: boolean;
   // unmet are the conditions that must be met for the object to be ready, and are not.
   unmet?: string[];
+  remedy?: string;
   children?: TreeNode[];
 }
 

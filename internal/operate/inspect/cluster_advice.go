@@ -85,6 +85,19 @@ func advice(root *Node, deepest Link, now time.Time) string {
 	return fmt.Sprintf("this takes longer than usual: see `drover describe cluster %s`, `drover events cluster %s` and the manager's log", root.Name, root.Name)
 }
 
+// Remedy returns what to do about a node of a tree, or "" if it is ready. A node that waits for
+// another one refers to that.
+func (n *Node) Remedy(root *Node, now time.Time) string {
+	if n.Well() {
+		return ""
+	}
+	link, below := n.cause()
+	if below != nil {
+		return fmt.Sprintf("see %s %s, which it waits for", below.Kind, below.Name)
+	}
+	return advice(root, link, now)
+}
+
 // Stalled reports whether a cluster that is not ready will probably not become ready without
 // somebody's help: there is a remedy for the root cause, or it takes longer than usual. A false
 // answer holds until the time that is returned.

@@ -201,6 +201,22 @@ func TestWhyFollowsUnmetConditionsToTheRootCause(t *testing.T) {
 	}
 }
 
+func TestEveryNodeHasItsRemedy(t *testing.T) {
+	root := starting(machine("a", not(infrav1.InstanceReady, infrav1.BootstrapFailedReason)), machine("b", not(infrav1.InstanceReady, infrav1.InsufficientCapacityReason)), machine("c", met(infrav1.InstanceReady)))
+	got := map[string]string{}
+	root.Walk(func(n *Node, _ int) { got[n.Kind+" "+n.Name] = n.Remedy(root, epoch) })
+	for node, want := range map[string]string{
+		"PacketMachine a-device": "drover machine logs a-device", "PacketMachine b-device": "free a server", "Machine a": "see PacketMachine a-device, which it waits for",
+	} {
+		if !strings.Contains(got[node], want) {
+			t.Errorf("%s: %q, want %q", node, got[node], want)
+		}
+	}
+	if got["PacketMachine c-device"] != "" {
+		t.Errorf("a device that is ready has the remedy %q", got["PacketMachine c-device"])
+	}
+}
+
 func TestWhyAdvisesToWaitForNewObjects(t *testing.T) {
 	fresh := starting(machine("a", is(infrav1.InstanceReady, metav1.ConditionFalse, infrav1.InstanceProvisionStartedReason, 1)))
 	if got := Why(fresh, epoch); !strings.HasPrefix(got.Next, "wait: in progress for 1m0s") {

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,19 +39,21 @@ type Node struct {
 
 	Ready bool `json:"ready"`
 	// Unmet are the conditions that must be met for the object to be ready, and are not.
-	Unmet    []string `json:"unmet,omitempty"`
-	Children []*Node  `json:"children,omitempty"`
+	Unmet []string `json:"unmet,omitempty"`
+	// Remedy is what to do if the object is not ready.
+	Remedy   string  `json:"remedy,omitempty"`
+	Children []*Node `json:"children,omitempty"`
 }
 
-func nodeOf(n *inspect.Node) *Node {
-	out := &Node{Node: n, Ready: n.Well()}
+func nodeOf(n, root *inspect.Node, now time.Time) *Node {
+	out := &Node{Node: n, Ready: n.Well(), Remedy: n.Remedy(root, now)}
 	for _, c := range n.Conditions {
 		if c.Status != metav1.ConditionTrue && n.Counts(c.Type) {
 			out.Unmet = append(out.Unmet, c.Type)
 		}
 	}
 	for _, child := range n.Children {
-		out.Children = append(out.Children, nodeOf(child))
+		out.Children = append(out.Children, nodeOf(child, root, now))
 	}
 	return out
 }
@@ -84,7 +87,7 @@ func (v *View) detail(ctx context.Context, key Key) (*Detail, error) {
 	}
 	root := v.tree(described, plain, o)
 	now := v.now()
-	out := &Detail{Tree: nodeOf(root), Hidden: o.Hidden, AddOns: []Release{}, Packages: []PackageItem{}}
+	out := &Detail{Tree: nodeOf(root, root, now), Hidden: o.Hidden, AddOns: []Release{}, Packages: []PackageItem{}}
 	out.Row, _ = v.row(key, now)
 	out.Why = inspect.Why(root, now)
 	out.Operation = inspect.LastOperation(root, specChanged(described, plain, o))

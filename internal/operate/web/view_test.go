@@ -385,7 +385,7 @@ func TestDetailHasTreeAndCause(t *testing.T) {
 		t.Errorf("the last change is %+v, want the replacement of a machine in two minutes", d.Operation)
 	}
 	data, err := json.Marshal(d.Tree)
-	if err != nil || !strings.Contains(string(data), `"unmet":["InstanceReady"]`) || !strings.Contains(string(data), `"ready":true`) {
+	if err != nil || !strings.Contains(string(data), `"unmet":["InstanceReady"]`) || !strings.Contains(string(data), `"ready":true`) || !strings.Contains(string(data), `"remedy":"free a server`) {
 		t.Errorf("tree %s, %v", data, err)
 	}
 }
