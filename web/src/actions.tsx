@@ -123,9 +123,11 @@ function Choices({ action, request, set }: { action: Action; request: Request | 
     );
   }
   if (action.name !== "scale") return null;
+  const group = action.groups?.find((g) => g.name === request?.group);
+  const counts = group?.counts && [...new Set([group.count, ...group.counts])].sort((a, b) => a - b);
   return (
     <div class="fields">
-      <label class="field">Worker group
+      <label class="field">Group
         <select value={request?.group} onChange={(e) => {
           const g = action.groups?.find((x) => x.name === e.currentTarget.value);
           if (g) set({ action: "scale", group: g.name, count: g.count });
@@ -134,8 +136,12 @@ function Choices({ action, request, set }: { action: Action; request: Request | 
         </select>
       </label>
       <label class="field">Machines
-        <input type="number" min={0} max={1000} required value={request?.count}
-          onInput={(e) => e.currentTarget.value !== "" && request && set({ ...request, count: e.currentTarget.valueAsNumber })} />
+        {counts ? (
+          <select value={request?.count} onChange={(e) => request && set({ ...request, count: Number(e.currentTarget.value) })}>
+            {counts.map((n) => <option key={n} value={n}>{n}</option>)}
+          </select>
+        ) : <input type="number" min={0} max={1000} required value={request?.count}
+          onInput={(e) => e.currentTarget.value !== "" && request && set({ ...request, count: e.currentTarget.valueAsNumber })} />}
       </label>
     </div>
   );

@@ -267,7 +267,7 @@ function Installed({ detail, show }: { detail: Detail; show: (r: Release) => voi
         {packages.map((p) => (
           <li key={p.namespace + p.name}>
             <b>{p.name}</b> <span>{p.version}</span>
-            <span class={"state " + (p.state === "installed" ? "good" : "warn")}>{p.state || "waiting"}</span>
+            <span class={"state " + (p.state === "installed" && !p.drifted ? "good" : "warn")}>{p.state || "waiting"}{p.drifted && ", drifted"}</span>
             {p.detail && <div class="dim">{p.detail}</div>}
           </li>
         ))}

@@ -1,7 +1,7 @@
 // The list of all clusters.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Item, type Query, type SortKey, arrange, commit, compareVersions, formatQuery, groupings, healths, parseQuery, skew, tally } from "./fleet";
+import { type Item, type Query, type SortKey, arrange, commit, compareVersions, formatQuery, groupings, healths, parseQuery, skew, tally, user } from "./fleet";
 import type { Health, Row } from "./model";
 import { Age, List, Once, Pill, Tally, healthWord, typing, useNarrow, useNow } from "./parts";
 import { go, replace, useLocation } from "./route";
@@ -146,6 +146,7 @@ function Head({ q, change }: { q: Query; change: (q: Partial<Query>) => void }) 
       {plain("Workers", "num workers")}
       {plain("Add-ons", "num addons")}
       {plain("Packages", "num packages")}
+      {plain("Owner", "owner")}
       {sortable("changed", "Changed", "num changed")}
       {sortable("age", "Age", "num age")}
     </div>
@@ -175,6 +176,7 @@ function Line({ row, index, selected, newest, now }: { row: Row; index: number; 
       <div class="cell num workers" role="cell"><span class="hint">Workers </span><Tally count={row.workers} what="workers" /></div>
       <div class="cell num addons" role="cell"><Tally count={row.addOns} what="add-ons" /></div>
       <div class="cell num packages" role="cell"><Tally count={row.packages} what="packages" /></div>
+      <div class="cell owner" role="cell" title={row.owner ?? ""}>{user(row.owner).replace(row.namespace + "/", "") || <span class="dim">–</span>}</div>
       <div class="cell num changed" role="cell"><Age at={row.changed} now={now} /></div>
       <div class="cell num age" role="cell"><Age at={row.created} now={now} /></div>
     </div>

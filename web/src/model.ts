@@ -116,11 +116,13 @@ export interface PackageItem {
   target?: string;
   state: string;
   detail?: string;
+  drifted?: boolean;
 }
 
 export interface Group {
   name: string;
   count: number;
+  counts?: number[];
   auto?: boolean;
 }
 

@@ -51,14 +51,6 @@ type Action struct {
 	Versions []string `json:"versions,omitempty"`
 }
 
-// Group is a group of machines.
-type Group struct {
-	Name  string `json:"name"`
-	Count int    `json:"count"`
-	// Auto means that an autoscaler chooses the count.
-	Auto bool `json:"auto,omitempty"`
-}
-
 // target is the cluster that an action is about. One of described and plain is set.
 type target struct {
 	key       Key
@@ -152,25 +144,6 @@ func newer(current string, releases []string) []string {
 		if next := fmt.Sprintf("%d.%d", a, b); a == major && b == minor+1 && !slices.Contains(out, next) {
 			out = append(out, next)
 		}
-	}
-	return out
-}
-
-// groups returns the groups of machines that can be scaled.
-func (t target) groups() []Group {
-	var out []Group
-	if t.described != nil {
-		for _, g := range t.described.Spec.WorkerNodeGroupConfigurations {
-			out = append(out, Group{Name: g.Name, Count: ptr.Deref(g.Count, 1), Auto: g.AutoScalingConfiguration != nil})
-		}
-		return out
-	}
-	if t.plain.Spec.Topology.IsDefined() {
-		return nil // its ClusterClass owns the groups
-	}
-	for i := range t.objects.Workers.Items {
-		m := &t.objects.Workers.Items[i]
-		out = append(out, Group{Name: m.Name, Count: int(ptr.Deref(m.Spec.Replicas, 1))})
 	}
 	return out
 }
@@ -371,34 +344,6 @@ func annotating(o client.Object, key, value string) []operation {
 
 func annotationPath(key string) string {
 	return "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1")
-}
-
-// scaling adds the patch that sets the count of a group.
-func (t target) scaling(c *change, asked request) error {
-	all := t.groups()
-	i := slices.IndexFunc(all, func(g Group) bool { return g.Name == asked.Group })
-	switch {
-	case i < 0:
-		return &usageError{fmt.Sprintf("the cluster has no worker group %q", asked.Group), "Reload the page."}
-	case asked.Count == nil || *asked.Count < 0:
-		return &usageError{"the count must be a number of machines, 0 or more", ""}
-	case all[i].Auto:
-		return &usageError{fmt.Sprintf("an autoscaler chooses the count of worker group %q", asked.Group), "Change its bounds in the spec."}
-	}
-	if removed := all[i].Count - *asked.Count; removed > 0 {
-		c.notes = []string{fmt.Sprintf("Drains and deletes %d machines.", removed)}
-	}
-	if t.described != nil {
-		c.patch = []operation{
-			{"test", fmt.Sprintf("/spec/workerNodeGroupConfigurations/%d/name", i), asked.Group},
-			{"add", fmt.Sprintf("/spec/workerNodeGroupConfigurations/%d/count", i), *asked.Count},
-		}
-		return nil
-	}
-	c.object.SetKind("MachineDeployment")
-	c.object.SetName(asked.Group)
-	c.patch = []operation{{"add", "/spec/replicas", *asked.Count}}
-	return nil
 }
 
 // plan submits a change as a dry run, and compares what it returns.

@@ -60,6 +60,30 @@ func TestScaleFollowsItsPlan(t *testing.T) {
 	}
 }
 
+func TestControlPlaneScalesToOddCounts(t *testing.T) {
+	w := newWorld(t, fleet(fleettest.Healthy).Objects(2), nil)
+	const namespace, name = "team-batch", "fra-batch-01"
+	for count, want := range map[int]string{2: "can't have 2 machines", 0: "can't have 0 machines"} {
+		code, answer := w.act(w.view.planAction, namespace, name, fmt.Sprintf(`{"action":"scale","group":"control plane","count":%d}`, count))
+		if code != http.StatusUnprocessableEntity || !strings.Contains(fmt.Sprint(answer), want) {
+			t.Errorf("%d machines: status %d, %v", count, code, answer)
+		}
+	}
+	_, plan := w.act(w.view.planAction, namespace, name, `{"action":"scale","group":"control plane","count":1}`)
+	if notes := fmt.Sprint(plan["notes"]); !strings.Contains(notes, "deletes 2 machines") || !strings.Contains(notes, "does not survive") {
+		t.Errorf("notes %s", notes)
+	}
+	code, answer := w.act(w.view.doAction, namespace, name, fmt.Sprintf(`{"action":"scale","group":"control plane","count":5,"state":%q}`, plan["state"]))
+	if got := w.live(namespace, name).Spec.ControlPlaneConfiguration.Count; code != http.StatusOK || got != 5 {
+		t.Errorf("status %d, %v; the count is %d, want 5", code, answer, got)
+	}
+	s := &anywherev1.ClusterSpec{}
+	s.ControlPlaneConfiguration.UpgradeRolloutStrategy = &anywherev1.ControlPlaneUpgradeRolloutStrategy{Type: anywherev1.InPlaceStrategyType}
+	if got := fmt.Sprint(describedGroups(s)[0].Counts); got != "[3 5]" {
+		t.Errorf("a control plane that is upgraded in place can have %s machines", got)
+	}
+}
+
 func TestPauseAndResume(t *testing.T) {
 	w := newWorld(t, fleet(fleettest.Healthy).Objects(2), nil)
 	for _, want := range []bool{true, false} {
@@ -82,7 +106,7 @@ func TestActionsRejectWhatNobodyPlanned(t *testing.T) {
 		`{"action":"scale","group":"md-0","count":2}`:                "which plan",
 		`{"action":"scale","group":"md-0","count":2,` + stale + `}`:  "",
 		`{"action":"scale","group":"md-0","count":-1,` + stale + `}`: "0 or more",
-		`{"action":"scale","group":"nope","count":1,` + stale + `}`:  "no worker group",
+		`{"action":"scale","group":"nope","count":1,` + stale + `}`:  "no machine group",
 		`{"action":"explode"}`:                                "unknown action",
 		`{"action":"pause","surprise":1}`:                     "not a known action",
 		`{"action":"delete","confirm":"other",` + stale + `}`: "not \"fra-batch-01\"",

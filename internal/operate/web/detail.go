@@ -8,6 +8,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -67,6 +68,7 @@ type PackageItem struct {
 	Target    string `json:"target,omitempty"`
 	State     string `json:"state"`
 	Detail    string `json:"detail,omitempty"`
+	Drifted   bool   `json:"drifted,omitempty"`
 }
 
 // keyOf returns the cluster that a request is about.
@@ -96,10 +98,11 @@ func (v *View) detail(ctx context.Context, key Key) (*Detail, error) {
 	for i := range o.Releases.Items {
 		out.AddOns = append(out.AddOns, releaseOf(&o.Releases.Items[i]))
 	}
+	drifted := v.driftedReleases(key.Name)
 	for _, p := range of[*packagesv1.Package](v.stores[kindPackages], "", key.Name) {
 		out.Packages = append(out.Packages, PackageItem{
 			Namespace: p.Namespace, Name: p.Name, Package: p.Spec.PackageName, Version: p.Status.CurrentVersion,
-			Target: p.Status.TargetVersion, State: string(p.Status.State), Detail: p.Status.Detail,
+			Target: p.Status.TargetVersion, State: string(p.Status.State), Detail: p.Status.Detail, Drifted: drifted[client.ObjectKeyFromObject(p)],
 		})
 	}
 	out.Actions = v.actions(ctx, target{key: key, described: described, plain: plain, objects: o})

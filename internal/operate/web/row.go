@@ -13,6 +13,7 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -145,7 +146,7 @@ func (v *View) row(key Key, now time.Time) (*Row, time.Time) {
 	until := assess(row, root, now)
 	row.machines(o)
 	row.AddOns = addOns(o.Releases.Items)
-	row.Packages = packages(of[*packagesv1.Package](v.stores[kindPackages], "", key.Name))
+	row.Packages = packages(of[*packagesv1.Package](v.stores[kindPackages], "", key.Name), v.driftedReleases(key.Name))
 	for i := range o.Infra.Items {
 		row.Metro = cmp.Or(row.Metro, o.Infra.Items[i].Spec.Metro, o.Infra.Items[i].Spec.Facility)
 	}
@@ -252,9 +253,24 @@ func addOns(releases []addonsv1.HelmReleaseProxy) Count {
 	return c
 }
 
-func packages(all []*packagesv1.Package) Count {
+// driftedReleases returns the releases on a cluster that somebody changed there. That of a Package
+// has its namespace and name.
+func (v *View) driftedReleases(cluster string) map[client.ObjectKey]bool {
+	out := map[client.ObjectKey]bool{}
+	for _, r := range of[*addonsv1.HelmReleaseProxy](v.stores[kindReleases], "", cluster) {
+		if apimeta.IsStatusConditionFalse(r.Status.Conditions, addonsv1.ReleaseInSync) {
+			out[client.ObjectKeyFromObject(r)] = true
+		}
+	}
+	return out
+}
+
+func packages(all []*packagesv1.Package, drifted map[client.ObjectKey]bool) Count {
 	c := Count{Total: len(all)}
 	for _, p := range all {
+		if drifted[client.ObjectKeyFromObject(p)] {
+			c.Drifted++
+		}
 		switch p.Status.State {
 		case packagesv1.StateInstalled:
 			c.Ready++
@@ -295,9 +311,11 @@ func (v *View) revision(described *anywherev1.Cluster, plain *clusterv1.Cluster,
 	addAll(d, o.Workers.Items)
 	addAll(d, o.Machines.Items)
 	addAll(d, o.Devices.Items)
-	addAll(d, o.Releases.Items)
 	for _, p := range of[*packagesv1.Package](v.stores[kindPackages], "", name) {
 		d.add(p)
+	}
+	for _, r := range of[*addonsv1.HelmReleaseProxy](v.stores[kindReleases], "", name) {
+		d.add(r) // those of packages are in other namespaces
 	}
 	return d.String()
 }

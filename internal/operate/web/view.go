@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
@@ -238,6 +239,9 @@ func (v *View) changed(k kind, o any) {
 	default:
 		if k.name == kindReleases {
 			v.topics[kindAddOns] = struct{}{}
+			if object.GetLabels()[packagesv1.PackageLabel] != "" {
+				v.dirty[Key{Name: name}] = struct{}{}
+			}
 		}
 		if k.name == kindMachines || k.name == kindDevices {
 			v.topics[kindMachines] = struct{}{}
