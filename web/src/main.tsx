@@ -11,7 +11,7 @@ import { PlanePage } from "./planepage";
 import { follow, useLocation } from "./route";
 import { type Connection, type State, start, useStore } from "./store";
 
-const pages = [["/", "Fleet"], ["/addons", "Add-ons"], ["/machines", "Machines"], ["/git", "Git"]] as const;
+const pages = [["/", "Fleet"], ["/addons", "Add-ons"], ["/machines", "Machines"], ["/git", "Git"], ["/plane", "Plane"]] as const;
 
 function App() {
   const store = useStore();
@@ -56,6 +56,7 @@ function App() {
 function Page({ store, path }: { store: State; path: string }) {
   if (path === "/addons") return <AddOnsPage store={store} />;
   if (path === "/machines") return <MachinesPage store={store} />;
+  if (path === "/plane") return <PlanePage store={store} />;
   if (path === "/git") return <GitPage store={store} />;
   if (path.startsWith("/clusters/")) {
     if (!store.loaded) return <Waiting store={store} />;

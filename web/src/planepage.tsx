@@ -36,7 +36,7 @@ function Runs({ plane: p }: { plane: PlaneInfo }) {
       <Fact name="Address">{p.host}</Fact>
       <Fact name="Version">{p.version || <span class="dim">not known</span>}</Fact>
       <Fact name="Kubernetes for clusters">{p.kubernetes?.join(", ") || <span class="dim">not known</span>}</Fact>
-      <Fact name="Package bundles">{p.bundles?.join(", ") || <span class="dim">none</span>}</Fact>
+      <Fact name="Package bundles">{p.bundles?.join(", ") || <span class="dim">{p.version ? "none" : "not known"}</span>}</Fact>
     </Facts>
   );
 }

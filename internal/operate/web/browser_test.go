@@ -248,7 +248,7 @@ func TestPageActs(t *testing.T) {
 func TestPagesFitEveryScreen(t *testing.T) {
 	w := newPlane(t, fleet(fleettest.OnFire).Objects(50), nil)
 	pages := map[string]string{
-		"/": ".line.row", "/addons": ".matrix .line", "/machines": ".machines .line", "/git": ".repository td",
+		"/": ".line.row", "/addons": ".matrix .line", "/machines": ".machines .line", "/git": ".repository td", "/plane": "main.page .failure",
 		"/clusters/drover/team-batch/fra-batch-01": ".diagram .node", "/clusters/drover/team-web/gone": "main.empty .failure",
 		"/clusters/drover/team-ml/nrt-ml-01": "section[aria-label=Git]",
 		"/?group=namespace":                  ".line.group", "/?q=nothing-has-this": ".empty",

@@ -32,7 +32,7 @@ func TestPageKnowsTheAnswers(t *testing.T) {
 		"Count": Count{}, "Row": Row{}, "TreeNode": Node{}, "Link": inspect.Link{}, "Answer": inspect.Answer{}, "Stage": inspect.Stage{}, "Operation": inspect.Operation{},
 		"Release": Release{}, "PackageItem": PackageItem{}, "Group": Group{}, "Action": Action{}, "Detail": Detail{}, "Entry": inspect.Entry{},
 		"Difference": lifecycle.Difference{}, "Plan": Plan{}, "AddOns": AddOns{}, "MachineItem": MachineItem{}, "PlaneInfo": PlaneInfo{},
-		"Repository": Repository{}, "InRepository": InRepository{}, "Commit": Commit{},
+		"Repository": Repository{}, "InRepository": InRepository{}, "Commit": Commit{}, "Server": inspect.Server{}, "Check": inspect.Check{},
 		"AuditItem": AuditItem{}, "AuditedChange": droverv1.AuditedChange{}, "AddOnDetail": AddOnDetail{}, "Revision": inspect.Revision{},
 	} {
 		want := slices.Sorted(maps.Keys(fields(reflect.TypeOf(value))))
