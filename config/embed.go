@@ -30,6 +30,10 @@ const (
 	BundleKeySecret   = "drover-bundle-key"
 	BundleKeyFile     = "bundles.key"
 	CredentialsSecret = "drover-packet-credentials"
+	// BackupSecret has the settings of scheduled backups, and BackupStatus is the ConfigMap with what
+	// became of them.
+	BackupSecret = "drover-backup"
+	BackupStatus = "drover-backup-status"
 	// TenantLabel marks a namespace of a tenant, where add-ons and packages must name a service
 	// account.
 	TenantLabel = "drover.dev/tenant"

@@ -31,6 +31,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/tracing"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/controllers/addons"
+	"github.com/drover-dev/drover/internal/controllers/backup"
 	"github.com/drover-dev/drover/internal/controllers/capi"
 	"github.com/drover-dev/drover/internal/controllers/clusters"
 	"github.com/drover-dev/drover/internal/controllers/gitops"
@@ -180,6 +181,9 @@ func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	if err := clusters.Setup(mgr, o.clustersOptions(connections)); err != nil {
+		return err
+	}
+	if err := backup.Setup(mgr, backup.Options{Metadata: shared.Metadata, Registry: o.OfferAddr}); err != nil {
 		return err
 	}
 	return gitops.Setup(mgr, o.gitOpsOptions(connections))

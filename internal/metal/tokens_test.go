@@ -125,6 +125,10 @@ var audience = map[string]int{
 	"DELETE /drover/v1/servers/{server}":                       owners,
 	"POST /drover/v1/servers/{server}/check":                   owners,
 	"POST /drover/v1/servers/{server}/reset":                   owners,
+
+	"GET /drover/v1/projects/{project}/backups/{cluster}":           owners,
+	"PUT /drover/v1/projects/{project}/backups/{cluster}/{name}":    owners,
+	"DELETE /drover/v1/projects/{project}/backups/{cluster}/{name}": owners,
 }
 
 func TestEveryRouteHasAnAudience(t *testing.T) {

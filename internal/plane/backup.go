@@ -65,6 +65,11 @@ func Backup(ctx context.Context, h Home, path string, to ...age.Recipient) (Mani
 	if _, err := os.Lstat(path); err == nil {
 		return Manifest{}, fmt.Errorf("%q already exists: delete it or choose another name", path)
 	}
+	return h.collect(ctx, func(m Manifest, c contents) error { return writeBackup(path, m, c, to) })
+}
+
+// collect passes a consistent copy of the running plane to write.
+func (h Home) collect(ctx context.Context, write func(Manifest, contents) error) (Manifest, error) {
 	// A rotation between the copies of the data and of the keys would leave out a key.
 	lock, err := filelock.Wait(ctx, h.encryptionLock())
 	if err != nil {
@@ -91,7 +96,7 @@ func Backup(ctx context.Context, h Home, path string, to ...age.Recipient) (Mani
 	if err != nil {
 		return Manifest{}, err
 	}
-	return manifest, writeBackup(path, manifest, contents{sources, key}, to)
+	return manifest, write(manifest, contents{sources, key})
 }
 
 // snapshot requests a snapshot from etcd, which is consistent under load.

@@ -34,8 +34,10 @@ type Config struct {
 	// GitOps reports whether the plane runs the Flux controllers. It may change at any time.
 	GitOps bool `json:"gitOps,omitempty"`
 	// GitOpsOff means that they were turned off, so that a FluxConfig doesn't start them.
-	GitOpsOff bool  `json:"gitOpsOff,omitempty"`
-	Ports     Ports `json:"ports"`
+	GitOpsOff bool `json:"gitOpsOff,omitempty"`
+	// Backups are the settings of scheduled backups; the defaults if nil.
+	Backups *Backups `json:"backups,omitempty"`
+	Ports   Ports    `json:"ports"`
 }
 
 // Ports are used between Drover's own processes on loopback, except for that of Git servers. They
@@ -135,6 +137,11 @@ func (c Config) complete(o Options) (Config, error) {
 	c.GitOps = o.gitOps(c)
 	if o.GitOps != nil {
 		c.GitOpsOff = !*o.GitOps
+	}
+	if c.Backups = o.Backups.change(c.Backups); c.Backups != nil {
+		if err := c.Backups.Check(); err != nil {
+			return c, err
+		}
 	}
 	if o.RegistryAddress != "" {
 		c.RegistryAddress = o.RegistryAddress

@@ -83,6 +83,7 @@ func supervisorArgs(o Options) []string {
 	if o.KubeDir != "" {
 		args = append(args, "--kube-dir", o.KubeDir)
 	}
+	args = append(args, o.Backups.args()...)
 	return append(args, o.Flags...)
 }
 

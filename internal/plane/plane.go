@@ -44,6 +44,8 @@ type Options struct {
 	BundleKey string
 	// GitOps turns the Flux controllers on or off; nil keeps the previous choice, at first off.
 	GitOps *bool
+	// Backups changes the settings of scheduled backups.
+	Backups BackupOptions
 	// Packet, if set, finds the Packet API for clusters that name none, and may start it. It runs
 	// concurrently with the start of the plane; only the manager waits for it. After a SkippedError
 	// the plane runs without it.
@@ -98,6 +100,11 @@ func Run(ctx context.Context, o Options) error {
 	o.Progress.done()
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
 	p.log.Info("Plane is ready", "api", p.config.APIURL())
+	if !o.Brief {
+		var backups sync.WaitGroup
+		backups.Go(func() { p.keepBackedUp(ctx) })
+		defer backups.Wait() // Before etcd stops.
+	}
 	p.maintain(ctx, signals, p.watchFluxConfigs(ctx))
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
 	return nil

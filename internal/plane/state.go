@@ -57,7 +57,9 @@ type State struct {
 	// GitOps reports whether the plane runs the Flux controllers.
 	GitOps bool `json:"gitOps,omitempty"`
 	// GitWebhook is the URL at which Git servers announce pushes, if the plane runs GitOps.
-	GitWebhook string            `json:"gitWebhook,omitempty"`
+	GitWebhook string `json:"gitWebhook,omitempty"`
+	// Backups is filled in by readers: what became of the scheduled backups, if any were due.
+	Backups    *BackupState      `json:"backups,omitempty"`
 	Supervisor process.Process   `json:"supervisor"`
 	Components []ComponentStatus `json:"components"`
 	// Children identifies the processes of the components, so that a later start can kill those
@@ -91,6 +93,7 @@ func ReadState(h Home) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
+	s.Backups = h.ReadBackups()
 	if !h.Running() {
 		return s.ended(), nil
 	}

@@ -66,7 +66,7 @@ func resolve(root *cobra.Command, words []string) error {
 	if err != nil {
 		return err
 	}
-	if len(rest) > 0 && cmd.HasSubCommands() && !strings.HasPrefix(rest[0], "-") {
+	if len(rest) > 0 && cmd.HasSubCommands() && !strings.HasPrefix(rest[0], "-") && !takes(cmd, rest[0]) {
 		return fmt.Errorf("%s has no command %q", cmd.CommandPath(), rest[0])
 	}
 	if cmd.DisableFlagParsing || cmd.Name() == "ssh" {
@@ -79,6 +79,11 @@ func resolve(root *cobra.Command, words []string) error {
 		}
 	}
 	return nil
+}
+
+// takes reports whether a command with commands below it has an argument of its own.
+func takes(cmd *cobra.Command, argument string) bool {
+	return cmd.Runnable() && cmd.Args != nil && cmd.ValidateArgs([]string{argument}) == nil
 }
 
 // hasFlag reports whether a word is no flag, or one of a command.
@@ -105,6 +110,8 @@ func TestResolve(t *testing.T) {
 		"create cluster -f one.yaml --dry-run":   "",
 		"create cluster -f one.yaml --force=yes": "has no flag --force=yes",
 		"create cluster -Z":                      "has no flag -Z",
+		"backup plane.backup":                    "",
+		"backup schedule":                        "",
 		"start":                                  `drover has no command "start"`,
 		"metal begin":                            `drover metal has no command "begin"`,
 	} {

@@ -49,7 +49,7 @@ func (s *story) record(cluster string) phase.Record {
 	return phase.Record{Dir: filepath.Join(s.dir, cluster, "generated"), Cluster: cluster}
 }
 
-func (s *story) bootstrap(cluster string) string { return filepath.Join(s.home+"-bootstrap", cluster) }
+func (f *fleet) bootstrap(cluster string) string { return filepath.Join(f.home+"-bootstrap", cluster) }
 
 // supervisors returns the supervisors of planes for a cluster on this machine.
 func (s *story) supervisors(cluster string) []int {
@@ -60,32 +60,32 @@ func (s *story) supervisors(cluster string) []int {
 }
 
 // noBootstrap checks that nothing is left of the bootstrap plane of a cluster.
-func (s *story) noBootstrap(cluster string) {
-	s.t.Helper()
-	if _, err := os.Stat(s.bootstrap(cluster)); err == nil {
-		s.t.Errorf("the plane for %s is still there", cluster)
+func (f *fleet) noBootstrap(cluster string) {
+	f.t.Helper()
+	if _, err := os.Stat(f.bootstrap(cluster)); err == nil {
+		f.t.Errorf("the plane for %s is still there", cluster)
 	}
-	if left := processes(s.bootstrap(cluster)); len(left) > 0 {
-		s.t.Errorf("processes %v outlive the plane for %s", left, cluster)
+	if left := processes(f.bootstrap(cluster)); len(left) > 0 {
+		f.t.Errorf("processes %v outlive the plane for %s", left, cluster)
 	}
 }
 
 // countResources is the number of machines and addresses.
-func (s *story) countResources() [2]int {
-	s.t.Helper()
-	if _, err := os.Stat(s.metalHome()); err != nil {
+func (f *fleet) countResources() [2]int {
+	f.t.Helper()
+	if _, err := os.Stat(f.metalHome()); err != nil {
 		return [2]int{} // no machine was ordered yet
 	}
-	home := metal.Home{Dir: s.metalHome()}
+	home := metal.Home{Dir: f.metalHome()}
 	at, err := home.ReadEndpoint()
 	if err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	token, err := home.Token(at.Project)
 	if err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	machines, addresses := metaltest.Metal{URL: at.URL + "/metal/v1", Token: token, Project: at.Project}.Left(s.t)
+	machines, addresses := metaltest.Metal{URL: at.URL + "/metal/v1", Token: token, Project: at.Project}.Left(f.t)
 	return [2]int{machines, addresses}
 }
 

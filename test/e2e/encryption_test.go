@@ -80,6 +80,36 @@ func testRestore(t *testing.T, p *plane) {
 	testPurge(t, restored)
 }
 
+// testLostHome starts the plane, which is stopped, with scheduled backups, loses its home, and
+// restores it from one of them, with what is beside the home.
+func testLostHome(t *testing.T, p *plane) {
+	p.must("up", "--backup-interval", "1m")
+	secret, err := p.kubernetes().CoreV1().Secrets("default").Get(ctx(t), "canary", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	p.await("a backup is made", func() bool {
+		files, _ = filepath.Glob(p.home + "-backups/*.backup")
+		return len(files) > 0 && strings.Contains(p.must("status").stdout, filepath.Base(files[0]))
+	})
+	data, err := os.ReadFile(files[0])
+	if err != nil || bytes.Contains(data, []byte(canary)) {
+		t.Errorf("%v: the backup holds the secret in plain text", err)
+	}
+	kill(t, p.status().pids()...)
+	p.await("all processes are gone", func() bool { return len(processes(p.home)) == 0 })
+	if err := os.RemoveAll(p.home); err != nil {
+		t.Fatal(err)
+	}
+	key, ca := filepath.Join(p.home+"-recovery", "identity.txt"), filepath.Join(p.home+"-recovery", "ca.crt")
+	p.refused("wrong passphrase or identity", "restore", files[0], "--signed-by", ca)
+	p.must("restore", files[0], "--identity", key, "--signed-by", ca)
+	p.must("up")
+	sameSecret(t, p, secret.UID)
+	noPlaintext(t, p)
+}
+
 func restoreRefusals(t *testing.T, p *plane, file string, data []byte) {
 	t.Helper()
 	p.refused("is not empty", "restore", file)

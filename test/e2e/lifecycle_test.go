@@ -46,6 +46,7 @@ func TestPlaneLifecycle(t *testing.T) {
 		step{"the audit log knows who did what", testAudit},
 		step{"the registry has kept what it took", testRegistryKept},
 		step{"a backup is restored beside the plane", testRestore},
+		step{"a lost home is restored from a scheduled backup", testLostHome},
 		step{"purge removes everything", testPurge},
 	)
 }

@@ -13,18 +13,22 @@ import (
 )
 
 // TestManagementCluster promotes a workload cluster of one real machine to a management cluster,
-// creates another cluster with it while no plane exists, and deletes it.
+// creates other clusters with it while no plane exists, loses and recovers it while they keep
+// running, and deletes it.
 func TestManagementCluster(t *testing.T) {
 	t.Parallel()
 	m := &managed{fleet: newFleet(t), dir: t.TempDir()}
-	m.file = filepath.Join(m.dir, "chief", "chief-eks-a-cluster.kubeconfig")
+	m.file, m.creator = filepath.Join(m.dir, "chief", "chief-eks-a-cluster.kubeconfig"), filepath.Join(m.dir, "creator.kubeconfig")
 	steps := []struct {
 		name string
 		run  func(*testing.T, *managed)
 	}{
 		{"a workload cluster has a package", testChief},
 		{"it becomes a management cluster and no plane is needed", testPromotion},
-		{"it makes another cluster", testWorkloadCluster},
+		{"it makes other clusters", testWorkloadClusters},
+		{"it backs itself up", testScheduledBackups},
+		{"it is lost, and recovered while the other clusters keep running", testRecovery},
+		{"what a user may do is as before, and the other clusters can be changed", testRecoveredClusters},
 		{"it is deleted by a command", testChiefIsDeleted},
 	}
 	for _, step := range steps {
@@ -40,8 +44,10 @@ type managed struct {
 	*fleet
 	// dir is where commands run, and file the cluster's kubeconfig.
 	dir, file string
-	// machines are the names of the machines before the promotion.
+	// machines are the names of its machines.
 	machines []string
+	// creator is the kubeconfig of a user who may only create clusters.
+	creator string
 }
 
 func (m *managed) in(t *testing.T) *managed {
@@ -49,14 +55,20 @@ func (m *managed) in(t *testing.T) *managed {
 	return m
 }
 
-// mustHere runs a command in the directory of the cluster's files.
-func (m *managed) mustHere(args ...string) result {
+// here runs a command in the directory of the cluster's files.
+func (m *managed) here(args ...string) result {
 	m.t.Helper()
 	cmd := m.command(args...)
 	cmd.Dir = m.dir
 	began := time.Now()
 	r := m.run(cmd)
 	m.t.Logf("drover %s took %s", strings.Join(args, " "), time.Since(began).Round(100*time.Millisecond))
+	return r
+}
+
+func (m *managed) mustHere(args ...string) result {
+	m.t.Helper()
+	r := m.here(args...)
 	if r.code != 0 {
 		m.t.Fatalf("drover %s ended with %d:\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
 	}
@@ -151,7 +163,24 @@ func testPromotion(t *testing.T, m *managed) {
 	}
 }
 
-func testWorkloadCluster(t *testing.T, m *managed) {
+// flockSpec is the spec of a cluster whose creator has no other privileges.
+const flockSpec = `apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: Cluster
+metadata: {name: flock, namespace: team-a}
+spec:
+  kubernetesVersion: "1.36"
+  managementCluster: {name: chief}
+  controlPlaneConfiguration: {count: 1}
+  workerNodeGroupConfigurations: [%s]
+  datacenterRef: {kind: DockerDatacenterConfig, name: flock}
+---
+apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: DockerDatacenterConfig
+metadata: {name: flock, namespace: team-a}
+`
+
+// testWorkloadClusters creates one cluster from manifests, with an add-on, and one from a spec.
+func testWorkloadClusters(t *testing.T, m *managed) {
 	out, err := clustertest.Render("../../templates/cluster-template-local.yaml", map[string]string{
 		"CLUSTER_NAME": "herd", "KUBERNETES_VERSION": newKubernetes, "WORKER_MACHINE_COUNT": "0", "PROJECT_ID": m.project,
 	})
@@ -160,16 +189,17 @@ func testWorkloadCluster(t *testing.T, m *managed) {
 	}
 	m.kubectl("apply", "-f", network(t, m.registry()))
 	m.kubectl("apply", "-f", file(t, string(out)))
+	m.must("create", "user", "creator", "-n", team, "--local-machines", "-o", m.creator, "-k", m.file)
+	m.mustHere("create", "cluster", "-f", file(t, fmt.Sprintf(flockSpec, workersText(1))), "-k", m.creator)
 	m.kubectl("wait", "--for=condition=Available", "--timeout=5m", "clusters.cluster.x-k8s.io/herd")
-	m.kubectl("delete", "clusters.cluster.x-k8s.io", "herd", "--timeout=5m")
-	if left := m.devices(); !slices.Equal(left, m.machines) {
-		t.Errorf("there are devices %v, want that of the management cluster", left)
+	if now := m.devices(); len(now) != len(m.machines)+3 {
+		t.Errorf("there are devices %v, want three more than %v", now, m.machines)
 	}
 }
 
 func testChiefIsDeleted(t *testing.T, m *managed) {
 	m.mustHere("delete", "cluster", "chief", "--yes")
-	if left := m.devices(); len(left) != 0 {
-		t.Errorf("devices %v are left", left)
+	if left := m.countResources(); left != [2]int{} {
+		t.Errorf("%d machines and %d addresses are left", left[0], left[1])
 	}
 }

@@ -1,7 +1,7 @@
-// Package cluster has the commands about clusters: create, upgrade, delete, renew, promote and
-// adopt with their phases, get, describe, why, events, generate, upgrade plan and validate. They
-// parse flags and print results; the work is done by packages lifecycle and inspect. Start with
-// AddCommands.
+// Package cluster has the commands about clusters: create, upgrade, delete, renew, promote, adopt
+// and recover with their phases, resume, get, describe, why, events, generate, upgrade plan and
+// validate. They parse flags and print results; the work is done by packages lifecycle and inspect.
+// Start with AddCommands.
 package cluster
 
 import (
@@ -29,12 +29,14 @@ func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 		"renew":    {newRenew(io)},
 		"promote":  {newPromote(io)},
 		"adopt":    {newAdopt(io)},
+		"resume":   {newResume(io)},
 	} {
 		verb.Of(root, group, word).AddCommand(made...)
 	}
 	validate := newValidate(io)
-	validate.GroupID = group
-	root.AddCommand(validate, newExp(io))
+	recovering := newRecover(io)
+	validate.GroupID, recovering.GroupID = group, group
+	root.AddCommand(validate, recovering, newExp(io))
 }
 
 // view holds the flags of commands that only read.

@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/drover-dev/drover/internal/backup/storage"
 	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/registry"
-	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
 // bundleVariable names a file with certificates that other tools trust, too.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-dev/drover/internal/backup/storage"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/workload/etcd"
-	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
 func TestMembersTable(t *testing.T) {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/backup/storage"
 	"github.com/drover-dev/drover/internal/cli/seal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/admin"
 	operate "github.com/drover-dev/drover/internal/operate/etcd"
-	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
 type restoreOptions struct {

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/backup/storage"
 	"github.com/drover-dev/drover/internal/cli/seal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/workload/etcd/backup"
-	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
 // locations is the help about where snapshots are.

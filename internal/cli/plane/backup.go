@@ -27,6 +27,8 @@ passphrase or for age recipients, and holds checksums and versions that "drover
 restore" verifies. It doesn't hold the content of the registry: push that again
 after a restore.
 
+A running plane also backs itself up on schedule: see "drover up --help".
+
 The passphrase is read from --passphrase-file, $DROVER_PASSPHRASE or the
 terminal.`,
 		Example: `  drover backup plane.backup
@@ -37,6 +39,7 @@ terminal.`,
 	}
 	o.add(cmd)
 	o.keys.AddEncryption(cmd)
+	cmd.AddCommand(newSchedule(io))
 	return cmd
 }
 

@@ -52,7 +52,7 @@ func (o *restoreOptions) run(ctx context.Context, io *ui.IO, path string) error 
 	if o.keys.HasIdentity() && o.signedBy == "" {
 		return ui.Usagef("--identity requires --signed-by: anyone can encrypt a backup for an age recipient")
 	}
-	signers, err := readSigners(o.signedBy)
+	signers, err := seal.ReadSigners(o.signedBy)
 	if err != nil {
 		return err
 	}

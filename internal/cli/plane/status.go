@@ -153,6 +153,9 @@ func (r *statusReport) table(w stdio.Writer) error {
 		fmt.Fprintf(w, "Memory      %s in total\n", mebibytes(r.MemoryBytes))
 	}
 	r.machines(w)
+	if r.Backups != nil {
+		fmt.Fprintf(w, "Backup      %s\n", statusLine(r.Backups.Status, time.Now()))
+	}
 	fmt.Fprintln(w)
 	rows := make([][]string, 0, len(r.Components)+1)
 	for _, c := range r.Components {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,11 +16,12 @@ import (
 
 type upOptions struct {
 	homeFlag
-	plane      plane.Options
-	foreground bool
-	progressFD int
-	metal      metalFlag
-	gitOps     bool
+	plane          plane.Options
+	foreground     bool
+	progressFD     int
+	metal          metalFlag
+	gitOps         bool
+	backupInterval time.Duration
 }
 
 var upStages = map[string]string{
@@ -60,6 +62,9 @@ running plane starts them, too, with this flag or when somebody creates a
 FluxConfig. The choice is remembered. --gitops=false turns them off, also for
 FluxConfigs; objects that they have applied stay.
 
+The plane backs itself up every hour, to encrypted files in HOME-backups beside its
+home. The key that opens them is in HOME-recovery: keep a copy of it elsewhere.
+
 It also starts metal, the Packet API server for machines of this host, which
 provisions machines for clusters that name no other Packet API. Metal is a
 separate service with its own home ($DROVER_METAL_HOME): it keeps running after
@@ -75,6 +80,9 @@ separate service with its own home ($DROVER_METAL_HOME): it keeps running after
 			if cmd.Flags().Changed("gitops") {
 				o.plane.GitOps = &o.gitOps
 			}
+			if cmd.Flags().Changed("backup-interval") {
+				o.plane.Backups.Every = &o.backupInterval
+			}
 			return o.run(cmd.Context(), io)
 		},
 	}
@@ -89,10 +97,14 @@ separate service with its own home ($DROVER_METAL_HOME): it keeps running after
 	f.StringVar(&o.plane.RegistryAddress, "registry-address", "", "`IP` address that the registry listens on besides loopback, for machines to pull from (default: the previous one, or none)")
 	f.StringVar(&o.plane.BundleKey, "bundle-key", "", "`file` with the private key that signs package bundles (default: the previous one, or a new key)")
 	f.BoolVar(&o.gitOps, "gitops", false, "run the Flux controllers (default: the previous choice, or off)")
+	f.DurationVar(&o.backupInterval, "backup-interval", 0, "interval of scheduled backups, 0 for none (default: the previous one, or 1h)")
+	f.IntVar(&o.plane.Backups.Keep, "backup-keep", 0, "number of scheduled backups to keep (default: the previous one, or 48)")
+	f.StringVar(&o.plane.Backups.Dir, "backup-dir", "", "`directory` for scheduled backups (default: the previous one, or HOME-backups beside the home)")
 	f.StringVar(&o.plane.KubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to run ($DROVER_KUBE_DIR)")
 	f.IntVar(&o.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
 	_ = cmd.MarkFlagDirname("kube-dir")
+	_ = cmd.MarkFlagDirname("backup-dir")
 	_ = cmd.MarkFlagFilename("bundle-key")
 	return cmd
 }

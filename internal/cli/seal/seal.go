@@ -41,6 +41,13 @@ func (f *Flags) addPassphrase(cmd *cobra.Command) {
 // HasIdentity reports whether the caller decrypts with age identities instead of a passphrase.
 func (f *Flags) HasIdentity() bool { return f.identityFile != "" }
 
+// DefaultIdentity uses the identities in a file unless the caller chose how to decrypt.
+func (f *Flags) DefaultIdentity(file string) {
+	if f.identityFile == "" && f.passphraseFile == "" {
+		f.identityFile = file
+	}
+}
+
 // Recipients returns whom to encrypt for.
 func (f *Flags) Recipients(io *ui.IO) ([]age.Recipient, error) {
 	if len(f.recipients) > 0 {

@@ -23,6 +23,7 @@ func helps() map[string]help {
 		"renew":    {"Renew certificates of clusters", "Renew the certificates of clusters. The clusters stay available."},
 		"promote":  {"Turn workload clusters into management clusters", "Turn workload clusters into management clusters. No machine is replaced."},
 		"adopt":    {"Take clusters over from other management planes", "Take clusters over from other management planes. No machine is replaced."},
+		"resume":   {"Resume clusters that were left paused", "Resume clusters that a recovery left paused."},
 		"copy":     {"Copy packages between registries", "Copy packages with their charts and images between registries."},
 	}
 }

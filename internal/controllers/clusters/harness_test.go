@@ -3,8 +3,6 @@ package clusters_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -23,11 +21,9 @@ import (
 	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/charts"
 	"github.com/drover-dev/drover/internal/controllers/capi"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/registry"
-	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/test/managertest"
 	"github.com/drover-dev/drover/internal/test/metaltest"
@@ -134,10 +130,13 @@ func (w *world) credentials() {
 func (w *world) start(program managertest.Program) {
 	w.Helper()
 	health := kubetest.FreeAddress(w)
+	r, charts := managertest.Charts(w)
+	pushStages(w, r)
+	w.charts = "oci://" + r.Host + "/" + registry.ChartsRepository
 	flags := append([]string{
 		"--kubeconfig=" + kubetest.Kubeconfig(w, managertest.Identity(w, plane.server)), "--health-addr=" + health, "--metrics-addr=0",
 		"--webhook-addr=" + plane.webhook, "--install=false", "--v=3", "--log-format=json", "--kube-api-qps=1000", "--kube-api-burst=2000",
-	}, w.registry()...)
+	}, charts...)
 	w.manager = managertest.Start(w, program(w, flags))
 	w.until("the manager is ready", func() error {
 		if !managertest.Ready(health) {
@@ -145,23 +144,6 @@ func (w *world) start(program managertest.Program) {
 		}
 		return nil
 	})
-}
-
-// registry contains the chart of the network, like the plane's registry.
-func (w *world) registry() []string {
-	w.Helper()
-	r := artifacttest.NewRegistry(w, artifacttest.RegistryOptions{ServerOptions: artifacttest.ServerOptions{TLS: true}})
-	archive, err := registry.Pack(charts.Files, "cni")
-	w.must(err)
-	version, err := charts.Version("cni")
-	w.must(err)
-	r.Push(w, artifacttest.Package{Name: "cni", Version: version, Archive: archive})
-	pushStages(w, r)
-	w.charts = "oci://" + r.Host + "/" + registry.ChartsRepository
-	dir := w.TempDir()
-	ca := filepath.Join(dir, "ca.crt")
-	w.must(os.WriteFile(ca, r.CA, 0o600))
-	return []string{"--registry-url=https://" + r.Host, "--registry-ca=" + ca, "--chart-cache=" + filepath.Join(dir, "charts")}
 }
 
 func (w *world) must(err error) {

@@ -108,8 +108,19 @@ func (c *Client) Events(ctx context.Context, device string) ([]Event, error) {
 // DevicesWithTag returns all devices of a project with the tag. It also filters the response, since
 // old servers ignore the filter.
 func (c *Client) DevicesWithTag(ctx context.Context, project, tag string) ([]Device, error) {
-	r := call{path: "/projects/" + url.PathEscape(project) + "/devices", query: url.Values{"tag": {tag}, "exclude": {"userdata"}}}
-	all, err := list(ctx, r, func(ctx context.Context, r call) (page[Device], error) {
+	all, err := c.devices(ctx, project, url.Values{"tag": {tag}})
+	return having(all, tag, func(d Device) []string { return d.Tags }), err
+}
+
+// Devices returns all devices of a project.
+func (c *Client) Devices(ctx context.Context, project string) ([]Device, error) {
+	return c.devices(ctx, project, url.Values{})
+}
+
+func (c *Client) devices(ctx context.Context, project string, query url.Values) ([]Device, error) {
+	query.Set("exclude", "userdata")
+	r := call{path: "/projects/" + url.PathEscape(project) + "/devices", query: query}
+	return list(ctx, r, func(ctx context.Context, r call) (page[Device], error) {
 		var out struct {
 			Devices []Device `json:"devices"`
 			Meta    *meta    `json:"meta"`
@@ -117,7 +128,6 @@ func (c *Client) DevicesWithTag(ctx context.Context, project, tag string) ([]Dev
 		err := c.do(ctx, r, &out)
 		return page[Device]{out.Devices, out.Meta}, err
 	})
-	return having(all, tag, func(d Device) []string { return d.Tags }), err
 }
 
 // OrderDevice creates a device.

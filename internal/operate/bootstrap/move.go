@@ -75,21 +75,30 @@ func moveAll(ctx context.Context, source, destination client.Client, key types.N
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, source, key); err != nil {
-		return err
-	}
-	if err := keepIdentity(ctx, source, key.Name); err != nil {
-		return err
-	}
-	if err := copyRecords(ctx, source, destination, key.Name); err != nil {
-		return err
-	}
-	selected, err := gather(ctx, readers{source, destination}, key)
+	selected, err := prepare(ctx, source, destination, key)
 	if err != nil {
 		return err
 	}
-	mover := upstream(&sourceClient{Client: source, selection: selected, dispositions: map[types.UID]disposition{}, halfway: halfway}).ObjectMover()
-	return mover.Move(ctx, "", upstream(&targetClient{Client: destination}), false)
+	return transfer(ctx, &sourceClient{Client: source, selection: selected, dispositions: map[types.UID]disposition{}, halfway: halfway}, destination)
+}
+
+// prepare pauses the cluster at the source, copies its records, and selects what moves.
+func prepare(ctx context.Context, source, destination client.Client, key types.NamespacedName) (*selection, error) {
+	if err := pause(ctx, source, key); err != nil {
+		return nil, err
+	}
+	if err := keepIdentity(ctx, source, key.Name); err != nil {
+		return nil, err
+	}
+	if err := copyRecords(ctx, source, destination, key.Name); err != nil {
+		return nil, err
+	}
+	return gather(ctx, readers{source, destination}, key)
+}
+
+// transfer creates the objects at the destination, and then deletes them at the source.
+func transfer(ctx context.Context, source *sourceClient, destination client.Client) error {
+	return upstream(source).ObjectMover().Move(ctx, "", upstream(&targetClient{Client: destination}), false)
 }
 
 // rejectDeleted rejects a cluster that is being deleted, which a move would bring back. One that an

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +20,10 @@ import (
 // PausedForMove is the annotation of objects that were paused for a move, with the name of their
 // cluster. It moves along, so that the destination knows what to resume.
 const PausedForMove = "management.drover.dev/paused-for-move"
+
+// RestoredAnnotation marks a Cluster API Cluster all of whose objects were restored from a
+// backup, with its name. Resuming removes it.
+const RestoredAnnotation = "management.drover.dev/restored"
 
 // pausable is an object with the functions that pause and resume it.
 type pausable struct {
@@ -110,6 +115,7 @@ func resume(ctx context.Context, c client.Client, name string) error {
 			p.unset()
 			marks := p.GetAnnotations()
 			delete(marks, PausedForMove)
+			delete(marks, RestoredAnnotation)
 			p.SetAnnotations(marks)
 		})
 		if err != nil {
@@ -117,6 +123,42 @@ func resume(ctx context.Context, c client.Client, name string) error {
 		}
 	}
 	return nil
+}
+
+// Hold is why a cluster is paused.
+type Hold string
+
+// Reasons why Resume may be called, or not.
+const (
+	// NotHeld means that neither a move nor a restore paused the cluster.
+	NotHeld Hold = ""
+	// Unfinished means that a move or a restore that did not end paused it: the cluster may be
+	// incomplete here, or managed elsewhere.
+	Unfinished Hold = "Unfinished"
+	// Restored means that it was restored completely, and nobody else manages it.
+	Restored Hold = "Restored"
+)
+
+// HoldOf returns why a cluster is paused.
+func HoldOf(ctx context.Context, at *rest.Config, name string) (Hold, error) {
+	c, err := newClient(at)
+	if err != nil {
+		return NotHeld, err
+	}
+	all, err := listPausable(ctx, c, name)
+	if err != nil {
+		return NotHeld, err
+	}
+	hold := NotHeld
+	for _, p := range all {
+		if marks := p.GetAnnotations(); marks[PausedForMove] == name {
+			if marks[RestoredAnnotation] == name {
+				return Restored, nil
+			}
+			hold = Unfinished
+		}
+	}
+	return hold, nil
 }
 
 // change applies edit to an object in one request.

@@ -11,10 +11,10 @@ import (
 	"filippo.io/age"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/drover-dev/drover/internal/backup/archive"
+	"github.com/drover-dev/drover/internal/backup/storage"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/workload/etcd"
-	"github.com/drover-dev/drover/internal/workload/etcd/archive"
-	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
 // Restore restores the etcd of a cluster on the machines that it has:

@@ -19,9 +19,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/backup/archive"
 	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/workload/etcd"
-	"github.com/drover-dev/drover/internal/workload/etcd/archive"
 )
 
 func TestEveryMemberIsRestoredFromTheSameSnapshot(t *testing.T) {
@@ -91,7 +91,7 @@ func TestNothingChangesBeforeEverythingIsVerified(t *testing.T) {
 	}{
 		"another identity":              {func(_ *world, r *Restore) { r.Identities = []age.Identity{stranger} }, archive.ErrLocked.Error()},
 		"a snapshot of another cluster": {func(w *world, _ *Restore) { w.save(other, w.snapshot) }, archive.ErrForeign.Error()},
-		"a missing snapshot":            {func(_ *world, r *Restore) { r.Snapshot = "20200101T000000Z" }, "no such snapshot"},
+		"a missing snapshot":            {func(_ *world, r *Restore) { r.Snapshot = "20200101T000000Z" }, "no such archive"},
 		"a truncated snapshot": {func(w *world, _ *Restore) {
 			must(w.t, os.Truncate(filepath.Join(w.store.Path, snapshotName+".snapshot"), 500))
 		}, archive.ErrDamaged.Error()},

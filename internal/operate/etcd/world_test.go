@@ -31,11 +31,11 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/backup/archive"
+	"github.com/drover-dev/drover/internal/backup/storage"
 	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/model/scheme"
 	"github.com/drover-dev/drover/internal/workload/etcd"
-	"github.com/drover-dev/drover/internal/workload/etcd/archive"
-	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
 const snapshotName = "20260102T030405Z"

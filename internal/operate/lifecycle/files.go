@@ -23,6 +23,13 @@ func (f Files) Kubeconfig() string { return f.path(f.Cluster + "-eks-a-cluster.k
 // Spec returns the file of the spec that was last applied, with all defaults.
 func (f Files) Spec() string { return f.path(f.Cluster + "-eks-a-cluster.yaml") }
 
+// Lost returns the file of the kubeconfig of a management cluster that is being recovered, which
+// has the CA that signed its backups.
+func (f Files) Lost() string { return f.path(f.Cluster + "-lost.kubeconfig") }
+
+// RecoveryKey returns the file of the key that opens the backups of a management cluster.
+func (f Files) RecoveryKey() string { return f.path(f.Cluster + "-recovery.key") }
+
 // Record returns where an unfinished run is recorded.
 func (f Files) Record() phase.Record {
 	return phase.Record{Dir: f.path("generated"), Cluster: f.Cluster}

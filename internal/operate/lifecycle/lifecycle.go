@@ -74,6 +74,8 @@ const (
 	DeleteWorkloadCluster        = "DeleteWorkloadCluster"
 	CleanupGitRepo               = "CleanupGitRepo"
 	RotateEncryptionKey          = "RotateEncryptionKey"
+	RestoreClusters              = "RestoreClusters"
+	TakeOverClusters             = "TakeOverClusters"
 	RenewEtcdCertificates        = "RenewEtcdCertificates"
 	RenewControlPlaneCerts       = "RenewControlPlaneCertificates"
 )

@@ -52,6 +52,8 @@ type Management struct {
 	registry string
 	// firstInstall means that Drover is installed on the cluster for the first time.
 	firstInstall bool
+	// recovers means that the cluster replaces one that is lost.
+	recovers bool
 }
 
 // BootstrapHome returns the home of the bootstrap plane of a management cluster.

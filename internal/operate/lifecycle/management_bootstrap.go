@@ -113,6 +113,10 @@ func (m *Management) onBootstrap(ctx context.Context, p *phase.Progress) (*Workl
 // the plane has read it.
 func (m *Management) shareKey(ctx context.Context, o *plane.Options) (remove func(), err error) {
 	remove = func() {}
+	if m.recovers && exists(m.bundleKey) {
+		o.BundleKey = m.bundleKey // Restored bundles are signed with it.
+		return remove, nil
+	}
 	if m.firstInstall || exists(m.Bootstrap.BundleKey()) {
 		return remove, nil
 	}

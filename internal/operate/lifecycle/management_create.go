@@ -228,8 +228,20 @@ func (m *Management) moveToItself(ctx context.Context, p *phase.Progress) error 
 	return bootstrap.Move(ctx, source.REST, own, m.Config.Cluster.Name)
 }
 
-// settle waits until the cluster reports itself ready, and ends the change by a command.
+// settle is settleNew, and turns scheduled backups on.
 func (m *Management) settle(ctx context.Context, p *phase.Progress) error {
+	if err := m.settleNew(ctx, p); err != nil {
+		return err
+	}
+	own, err := m.own()
+	if err != nil {
+		return err
+	}
+	return m.scheduleBackups(ctx, p, own)
+}
+
+// settleNew waits until the cluster reports itself ready, and ends the change by a command.
+func (m *Management) settleNew(ctx context.Context, p *phase.Progress) error {
 	w, err := m.onItself(ctx)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func (m *Management) checkNewRepository(ctx context.Context, p *phase.Progress) 
 		problems = append(problems, err)
 	}
 	e := m.enabling()
-	e.New = true
+	e.New = !m.recovers // The repository has the clusters that are recovered.
 	check := func() error { return e.Preflight(ctx, m.Config) }
 	if p.Resumed() {
 		check = e.CheckEnvironment
@@ -163,6 +163,9 @@ func (m *Management) commitNew(ctx context.Context, p *phase.Progress) error {
 	}
 	if !r.isGit() {
 		return &GitError{Cluster: m.Config.Cluster.Name, Problem: r.Reason}
+	}
+	if m.recovers {
+		return w.commit(ctx, p, Upgrade, r)
 	}
 	return w.commit(ctx, p, Create, r)
 }

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,11 +29,12 @@ import (
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
 func TestMain(m *testing.M) {
 	runAsPlane()
-	os.Exit(kubetest.Main(m))
+	managertest.Main(m, func() {})
 }
 
 // world is a management plane without a manager.

@@ -229,5 +229,8 @@ func (o *Promotion) settle(ctx context.Context, p *phase.Progress) error {
 	if err := o.target.unmark(ctx, w); err != nil {
 		return err
 	}
-	return w.writeFiles(ctx, p)
+	if err := w.writeFiles(ctx, p); err != nil {
+		return err
+	}
+	return o.target.scheduleBackups(ctx, p, w.REST)
 }

@@ -24,9 +24,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
-	"github.com/drover-dev/drover/internal/workload/etcd/archive"
+	"github.com/drover-dev/drover/internal/backup/archive"
+	"github.com/drover-dev/drover/internal/backup/storage"
 	"github.com/drover-dev/drover/internal/workload/etcd/backup"
-	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
 // world is a schedule of a cluster named "dev", and a directory for its snapshots.

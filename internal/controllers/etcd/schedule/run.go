@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/drover-dev/drover/internal/backup/storage"
 	"github.com/drover-dev/drover/internal/workload/etcd/backup"
-	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
 // run is one snapshot.

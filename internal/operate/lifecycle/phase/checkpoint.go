@@ -86,6 +86,18 @@ func (r Record) Unfinished() (command, phase string, err error) {
 	return was.Command, was.Running, nil
 }
 
+// Kept reads a value that an unfinished run of a command kept, as Progress.Kept does within it.
+func (r Record) Kept(command, key string, value any) (bool, error) {
+	was, err := r.read()
+	if err != nil || was == nil || was.Command != command || was.Kept[key] == nil {
+		return false, err
+	}
+	if err := json.Unmarshal(was.Kept[key], value); err != nil {
+		return false, &DamagedError{Path: r.Path(), Err: err}
+	}
+	return true, nil
+}
+
 // read returns nil if there is no checkpoint.
 func (r Record) read() (*checkpoint, error) {
 	data, err := os.ReadFile(r.Path())

@@ -11,10 +11,10 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/drover-dev/drover/internal/backup/archive"
+	"github.com/drover-dev/drover/internal/backup/storage"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/workload/etcd"
-	"github.com/drover-dev/drover/internal/workload/etcd/archive"
-	"github.com/drover-dev/drover/internal/workload/etcd/storage"
 )
 
 // Options select a cluster, and where and for whom its snapshot is saved.

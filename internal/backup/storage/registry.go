@@ -19,12 +19,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Media types of artifacts.
+// Types of artifacts.
 const (
-	artifactType = "application/vnd.drover.etcd-snapshot.v1"
-	archiveType  = types.MediaType("application/vnd.drover.etcd-snapshot.v1.tar+zstd+age")
-	emptyType    = types.MediaType("application/vnd.oci.empty.v1+json")
+	snapshotType   = "application/vnd.drover.etcd-snapshot.v1"
+	managementType = "application/vnd.drover.management-backup.v1"
+	emptyType      = types.MediaType("application/vnd.oci.empty.v1+json")
 )
+
+// contents says what artifacts of a type are.
+var contents = map[string]string{snapshotType: "a snapshot of etcd", managementType: "a backup of a management cluster"}
+
+// archiveType returns the media type of the archive in an artifact.
+func archiveType(artifact string) types.MediaType {
+	return types.MediaType(artifact + ".tar+zstd+age")
+}
 
 // RegistryAccess is how a registry is reached. Both fields are optional.
 type RegistryAccess struct {
@@ -35,8 +43,10 @@ type RegistryAccess struct {
 // registry keeps archives as OCI artifacts in a repository for the cluster, with names as tags.
 type registry struct {
 	repository name.Repository
-	access     RegistryAccess
-	temporary  string
+	// artifact is the type of the artifacts.
+	artifact  string
+	access    RegistryAccess
+	temporary string
 }
 
 func newRegistry(location string, cluster Cluster, access Access) (*registry, error) {
@@ -44,7 +54,11 @@ func newRegistry(location string, cluster Cluster, access Access) (*registry, er
 	if err != nil {
 		return nil, fmt.Errorf("invalid location %q: use oci://REGISTRY/REPOSITORY with lower-case words: %w", "oci://"+location, err)
 	}
-	return &registry{repository, access.Registry, access.Temporary}, nil
+	artifact := snapshotType
+	if cluster.Namespace == Management {
+		artifact = managementType
+	}
+	return &registry{repository, artifact, access.Registry, access.Temporary}, nil
 }
 
 func (r *registry) options(ctx context.Context) []remote.Option {
@@ -74,7 +88,7 @@ func (r *registry) Put(ctx context.Context, tag string, fill func(io.Writer) err
 	if err := errors.Join(fill(file), file.Close()); err != nil {
 		return Entry{}, err
 	}
-	layer, err := newFileLayer(file.Name())
+	layer, err := newFileLayer(file.Name(), archiveType(r.artifact))
 	if err != nil {
 		return Entry{}, err
 	}
@@ -109,9 +123,9 @@ func (r *registry) push(ctx context.Context, tag string, layer *fileLayer) error
 		return err
 	}
 	content, err := json.Marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": types.OCIManifestSchema1, "artifactType": artifactType,
+		"schemaVersion": 2, "mediaType": types.OCIManifestSchema1, "artifactType": r.artifact,
 		"config": v1.Descriptor{MediaType: emptyType, Digest: digest, Size: 2},
-		"layers": []v1.Descriptor{{MediaType: archiveType, Digest: layer.digest, Size: layer.size}},
+		"layers": []v1.Descriptor{{MediaType: archiveType(r.artifact), Digest: layer.digest, Size: layer.size}},
 	})
 	if err != nil {
 		return err
@@ -152,8 +166,8 @@ func (r *registry) Get(ctx context.Context, tag string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("reading %s: %w", r.location(tag), err)
 	}
 	var m v1.Manifest
-	if err := json.Unmarshal(got.Manifest, &m); err != nil || len(m.Layers) != 1 || m.Layers[0].MediaType != archiveType {
-		return nil, fmt.Errorf("%s is not a snapshot of etcd", r.location(tag))
+	if err := json.Unmarshal(got.Manifest, &m); err != nil || len(m.Layers) != 1 || m.Layers[0].MediaType != archiveType(r.artifact) {
+		return nil, fmt.Errorf("%s is not %s", r.location(tag), contents[r.artifact])
 	}
 	layer, err := remote.Layer(r.repository.Digest(m.Layers[0].Digest.String()), r.options(ctx)...)
 	if err != nil {
@@ -189,18 +203,19 @@ func isMissing(err error) bool {
 // fileLayer is a layer in a file.
 type fileLayer struct {
 	path   string
+	media  types.MediaType
 	digest v1.Hash
 	size   int64
 }
 
-func newFileLayer(file string) (*fileLayer, error) {
+func newFileLayer(file string, media types.MediaType) (*fileLayer, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	digest, size, err := v1.SHA256(f)
-	return &fileLayer{file, digest, size}, err
+	return &fileLayer{file, media, digest, size}, err
 }
 
 func (l *fileLayer) Digest() (v1.Hash, error)             { return l.digest, nil }
@@ -208,4 +223,4 @@ func (l *fileLayer) DiffID() (v1.Hash, error)             { return l.digest, nil
 func (l *fileLayer) Compressed() (io.ReadCloser, error)   { return os.Open(l.path) }
 func (l *fileLayer) Uncompressed() (io.ReadCloser, error) { return os.Open(l.path) }
 func (l *fileLayer) Size() (int64, error)                 { return l.size, nil }
-func (*fileLayer) MediaType() (types.MediaType, error)    { return archiveType, nil }
+func (l *fileLayer) MediaType() (types.MediaType, error)  { return l.media, nil }

@@ -125,7 +125,7 @@ func TestForgedArchivesAreRejected(t *testing.T) {
 func TestSignatureCoversManifestAndContent(t *testing.T) {
 	w := newWorld(t)
 	sum := digest([]byte("snapshot"))
-	signature, err := w.seal.Key.Sign(rand.Reader, digest(signedText([]byte("manifest"), sum)), crypto.SHA256)
+	signature, err := w.seal.Key.Sign(rand.Reader, digest(snapshot.signedText([]byte("manifest"), sum)), crypto.SHA256)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,12 +138,12 @@ func TestSignatureCoversManifestAndContent(t *testing.T) {
 		"other content":   {"manifest", "another", false},
 		"swapped content": {"snapshot", "manifest", false},
 	} {
-		got := signedBy(w.key.Signers, signedText([]byte(tt.manifest), digest([]byte(tt.content))), signature)
+		got := signedBy(w.key.Signers, snapshot.signedText([]byte(tt.manifest), digest([]byte(tt.content))), signature)
 		if got != tt.want {
 			t.Errorf("%s: valid is %t", name, got)
 		}
 	}
-	if signedBy([]*x509.Certificate{}, signedText([]byte("manifest"), sum), signature) {
+	if signedBy([]*x509.Certificate{}, snapshot.signedText([]byte("manifest"), sum), signature) {
 		t.Error("nobody's signature is valid")
 	}
 }
@@ -193,11 +193,29 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 	m.Drover = "v9"
 	var out bytes.Buffer
 	m.Format = format + 1
-	if err := write(&out, m, content, w.seal); err != nil {
+	if err := snapshot.write(&out, m, content, w.seal); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Read(&out, w.key, io.Discard)
 	if want := fmt.Sprintf("it has format %d of Drover v9", format+1); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// TestKindsDontStandForEachOther: the signature of a snapshot is not that of a backup.
+func TestKindsDontStandForEachOther(t *testing.T) {
+	w := newWorld(t)
+	var backup bytes.Buffer
+	if err := Objects().Write(&backup, manifest(), content, w.seal); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(bytes.NewReader(backup.Bytes()), w.key, io.Discard); err == nil {
+		t.Error("a backup is accepted as a snapshot")
+	}
+	if _, err := Objects().Read(bytes.NewReader(w.write(t)), w.key, io.Discard); err == nil {
+		t.Error("a snapshot is accepted as a backup")
+	}
+	if _, err := Objects().Read(bytes.NewReader(backup.Bytes()), w.key, io.Discard); err != nil {
+		t.Error(err)
 	}
 }

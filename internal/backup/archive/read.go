@@ -18,9 +18,9 @@ var (
 	// ErrLocked means that no identity or passphrase opens an archive.
 	ErrLocked = errors.New("wrong passphrase or identity")
 	// ErrDamaged means that an archive is truncated or damaged, or isn't one.
-	ErrDamaged = errors.New("truncated, damaged or not a snapshot of Drover")
+	ErrDamaged = errors.New("truncated, damaged or not from Drover")
 	// ErrForeign means that an archive is not from the cluster.
-	ErrForeign = errors.New("not a snapshot of this cluster")
+	ErrForeign = errors.New("not from this cluster")
 	// ErrNewer means that a later version of Drover wrote an archive.
 	ErrNewer = errors.New("written by a newer Drover")
 )
@@ -32,9 +32,12 @@ type Key struct {
 	Signers []*x509.Certificate
 }
 
-// Read copies the snapshot in an archive to w and returns its manifest. Only if there is no error,
-// what w received is a complete snapshot of the cluster: the signature follows the content.
-func Read(r io.Reader, key Key, w io.Writer) (Manifest, error) {
+// Read copies the snapshot of etcd in an archive to w and returns its manifest. Only if there is no
+// error, what w received is a complete snapshot of the cluster: the signature follows the content.
+func Read(r io.Reader, key Key, w io.Writer) (Manifest, error) { return snapshot.Read(r, key, w) }
+
+// Read is Read for an archive of the kind.
+func (k Kind) Read(r io.Reader, key Key, w io.Writer) (Manifest, error) {
 	plain, err := age.Decrypt(r, key.Identities...)
 	var noMatch *age.NoIdentityMatchError
 	if errors.As(err, &noMatch) {
@@ -48,7 +51,7 @@ func Read(r io.Reader, key Key, w io.Writer) (Manifest, error) {
 		return Manifest{}, damaged(err)
 	}
 	defer packed.Close()
-	m, err := readFiles(tar.NewReader(packed), key.Signers, w)
+	m, err := k.readFiles(tar.NewReader(packed), key.Signers, w)
 	if err != nil {
 		return m, err
 	}
@@ -61,7 +64,7 @@ func Read(r io.Reader, key Key, w io.Writer) (Manifest, error) {
 
 func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
 
-func readFiles(files *tar.Reader, signers []*x509.Certificate, w io.Writer) (Manifest, error) {
+func (k Kind) readFiles(files *tar.Reader, signers []*x509.Certificate, w io.Writer) (Manifest, error) {
 	var m Manifest
 	manifest, err := readSmall(files, manifestName, manifestLimit)
 	if err != nil {
@@ -73,7 +76,7 @@ func readFiles(files *tar.Reader, signers []*x509.Certificate, w io.Writer) (Man
 	if m.Format > format {
 		return m, fmt.Errorf("%w: it has format %d of Drover %s, this Drover reads formats up to %d", ErrNewer, m.Format, m.Drover, format)
 	}
-	sum, err := copySnapshot(files, m, w)
+	sum, err := k.copyContent(files, m, w)
 	if err != nil {
 		return m, err
 	}
@@ -81,7 +84,7 @@ func readFiles(files *tar.Reader, signers []*x509.Certificate, w io.Writer) (Man
 	if err != nil {
 		return m, err
 	}
-	if !signedBy(signers, signedText(manifest, sum), signature) {
+	if !signedBy(signers, k.signedText(manifest, sum), signature) {
 		return m, fmt.Errorf("%w: it is of cluster %q, and the CA of this cluster didn't sign it", ErrForeign, m.Namespace+"/"+m.Cluster)
 	}
 	return m, nil
@@ -102,14 +105,14 @@ func readSmall(files *tar.Reader, name string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// copySnapshot returns the digest of the snapshot. An error of w is returned as it is.
-func copySnapshot(files *tar.Reader, m Manifest, w io.Writer) ([]byte, error) {
+// copyContent returns the digest of the content. An error of w is returned as it is.
+func (k Kind) copyContent(files *tar.Reader, m Manifest, w io.Writer) ([]byte, error) {
 	h, err := files.Next()
 	if err != nil {
 		return nil, damaged(err)
 	}
-	if h.Name != snapshotName || h.Size != m.Size {
-		return nil, fmt.Errorf("%w: found %q of %d bytes instead of a snapshot of %d", ErrDamaged, h.Name, h.Size, m.Size)
+	if h.Name != k.name || h.Size != m.Size {
+		return nil, fmt.Errorf("%w: found %q of %d bytes instead of a %s of %d", ErrDamaged, h.Name, h.Size, k.noun, m.Size)
 	}
 	sum := sha256.New()
 	out := &sink{w: io.MultiWriter(sum, w)}

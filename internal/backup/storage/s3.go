@@ -130,7 +130,7 @@ func (o *objects) client(access S3Access, limits bounded.Limits) (*minio.Core, e
 	})
 }
 
-func (o *objects) key(name string) string { return o.folder + name + suffix }
+func (o *objects) key(name string) string { return o.folder + name + snapshotSuffix }
 
 func (o *objects) location(name string) string { return "s3://" + o.bucket + "/" + o.key(name) }
 
@@ -208,7 +208,7 @@ func (o *objects) list(ctx context.Context, prefix string) ([]Entry, error) {
 		if found.Err != nil {
 			return nil, o.wrap(found.Err, "listing s3://%s/%s", o.bucket, prefix)
 		}
-		name, ok := strings.CutSuffix(strings.TrimPrefix(found.Key, o.folder), suffix)
+		name, ok := strings.CutSuffix(strings.TrimPrefix(found.Key, o.folder), snapshotSuffix)
 		if ok && namePattern.MatchString(name) {
 			out = append(out, Entry{Name: name, Size: found.Size, Location: o.location(name)})
 		}

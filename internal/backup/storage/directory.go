@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,13 +14,19 @@ import (
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 )
 
-// suffix is that of files and objects.
-const suffix = ".snapshot"
-
 // Directory keeps archives as files that only their owner can read.
-type Directory struct{ Path string }
+type Directory struct {
+	Path string
+	// Suffix is that of the files; that of snapshots if empty.
+	Suffix string
+}
 
-func (d Directory) file(name string) string { return filepath.Join(d.Path, name+suffix) }
+// snapshotSuffix is that of files and objects with snapshots.
+const snapshotSuffix = ".snapshot"
+
+func (d Directory) suffix() string { return cmp.Or(d.Suffix, snapshotSuffix) }
+
+func (d Directory) file(name string) string { return filepath.Join(d.Path, name+d.suffix()) }
 
 // Put implements Storage.
 func (d Directory) Put(_ context.Context, name string, fill func(io.Writer) error) (Entry, error) {
@@ -51,7 +58,7 @@ func (d Directory) List(context.Context) ([]Entry, error) {
 	}
 	var out []Entry
 	for _, f := range files {
-		name, ok := strings.CutSuffix(f.Name(), suffix)
+		name, ok := strings.CutSuffix(f.Name(), d.suffix())
 		if !ok || !namePattern.MatchString(name) {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
@@ -109,6 +111,40 @@ func TestStoragesKeepArchivesOfEachCluster(t *testing.T) {
 				t.Errorf("a missing archive: %v", err)
 			}
 		})
+	}
+}
+
+func TestRegistriesTellArchivesApart(t *testing.T) {
+	of := storages(t)["registry"]
+	for want, c := range map[string]Cluster{
+		"application/vnd.drover.etcd-snapshot.v1": dev, "application/vnd.drover.management-backup.v1": {Management, "mgmt"},
+	} {
+		r, ok := of(c).(*registry)
+		if !ok {
+			t.Fatalf("the storage is a %T", of(c))
+		}
+		if _, err := r.Put(t.Context(), first, fill("archive")); err != nil {
+			t.Fatal(err)
+		}
+		got, err := remote.Get(r.repository.Tag(first), r.options(t.Context())...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m struct {
+			ArtifactType string
+			Layers       []struct{ MediaType string }
+		}
+		if err := json.Unmarshal(got.Manifest, &m); err != nil || m.ArtifactType != want || len(m.Layers) != 1 || m.Layers[0].MediaType != want+".tar+zstd+age" {
+			t.Errorf("%v: the artifact of cluster %s is %s", err, c.Name, got.Manifest)
+		}
+		if content := read(t, r, first); content != "archive" {
+			t.Errorf("read %q", content)
+		}
+		other := *r
+		other.artifact = "application/vnd.example"
+		if _, err := other.Get(t.Context(), first); err == nil {
+			t.Error("an archive of another type was read")
+		}
 	}
 }
 

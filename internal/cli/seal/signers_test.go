@@ -1,4 +1,4 @@
-package plane
+package seal
 
 import (
 	"encoding/base64"
@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/pki"
 )
 
-func textFile(t *testing.T, text string) string {
+func signerFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -34,15 +34,15 @@ func TestSignersComeFromACertificateOrAKubeconfig(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := readSigners(file)
+		got, err := ReadSigners(file)
 		if err != nil || len(got) != 1 || !got[0].Equal(authority.Certs[0]) {
 			t.Errorf("%s: %d certificates, error %v", name, len(got), err)
 		}
 	}
-	if got, err := readSigners(""); got != nil || err != nil {
+	if got, err := ReadSigners(""); got != nil || err != nil {
 		t.Errorf("without a file: %v, %v", got, err)
 	}
-	if _, err := readSigners(textFile(t, "hunter2")); err == nil {
+	if _, err := ReadSigners(signerFile(t, "hunter2")); err == nil {
 		t.Error("a file of something else is accepted")
 	}
 }

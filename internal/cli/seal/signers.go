@@ -1,4 +1,4 @@
-package plane
+package seal
 
 import (
 	"crypto/x509"
@@ -9,15 +9,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// readSigners reads the CAs of a plane from a kubeconfig or a file with certificates. It returns
-// nil without a file.
-func readSigners(file string) ([]*x509.Certificate, error) {
+// ReadSigners reads the CAs of a plane or a cluster from a kubeconfig or a file with certificates.
+// It returns nil without a file.
+func ReadSigners(file string) ([]*x509.Certificate, error) {
 	if file == "" {
 		return nil, nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading the CA of the plane: %w", err)
+		return nil, fmt.Errorf("reading the CA of the signer: %w", err)
 	}
 	if block, _ := pem.Decode(data); block == nil {
 		if data, err = authorityOf(file); err != nil {
@@ -28,12 +28,12 @@ func readSigners(file string) ([]*x509.Certificate, error) {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("reading the CA of the plane from %q: %w", file, err)
+			return nil, fmt.Errorf("reading the CA of the signer from %q: %w", file, err)
 		}
 		signers = append(signers, cert)
 	}
 	if len(signers) == 0 {
-		return nil, fmt.Errorf("reading the CA of the plane: %q contains no certificate", file)
+		return nil, fmt.Errorf("reading the CA of the signer: %q contains no certificate", file)
 	}
 	return signers, nil
 }
@@ -42,7 +42,7 @@ func readSigners(file string) ([]*x509.Certificate, error) {
 func authorityOf(file string) ([]byte, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
-		return nil, fmt.Errorf("reading the CA of the plane: %q is neither a certificate nor a kubeconfig", file)
+		return nil, fmt.Errorf("reading the CA of the signer: %q is neither a certificate nor a kubeconfig", file)
 	}
 	if len(config.CAData) > 0 {
 		return config.CAData, nil

@@ -1,5 +1,6 @@
-// Package storage keeps archives of snapshots: in a directory, a registry or a bucket. An archive
-// appears whole or not at all. The package doesn't know what archives contain. Start with Open.
+// Package storage keeps archives of snapshots and backups: in a directory, a registry, a bucket, or
+// the metal service. An archive appears whole or not at all. The package doesn't know what archives
+// contain. Start with Open.
 package storage
 
 import (
@@ -17,7 +18,7 @@ import (
 
 // Entry is a kept archive.
 type Entry struct {
-	// Name is the time of the snapshot, as in NameFormat.
+	// Name is the time of the archive, as in NameFormat.
 	Name string `json:"name"`
 	// Size is that of the archive, 0 if the storage doesn't tell.
 	Size int64 `json:"size"`
@@ -39,17 +40,33 @@ type Storage interface {
 
 // Errors of storages.
 var (
-	ErrExists   = errors.New("a snapshot of this time exists")
-	ErrNotFound = errors.New("no such snapshot")
+	ErrExists   = errors.New("an archive of this time exists")
+	ErrNotFound = errors.New("no such archive")
 )
 
 // NameFormat is the time layout of names.
 const NameFormat = "20060102T150405Z"
 
-// Name returns the name of a snapshot.
+// Name returns the name of an archive.
 func Name(at time.Time) string { return at.UTC().Format(NameFormat) }
 
+// IsName reports whether a name is one that Name returns.
+func IsName(name string) bool { return namePattern.MatchString(name) }
+
+// Time returns when an archive was made, according to its name.
+func (e Entry) Time() time.Time {
+	at, err := time.Parse(NameFormat, e.Name)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
 var namePattern = regexp.MustCompile(`^\d{8}T\d{6}Z$`)
+
+// Management takes the place of the namespace for backups of management clusters, so that they can
+// share a location with snapshots of etcd. It is not the name of a namespace.
+const Management = "management.cluster"
 
 // Cluster is the cluster whose archives a storage keeps.
 type Cluster struct{ Namespace, Name string }
@@ -110,7 +127,7 @@ func Prune(ctx context.Context, s Storage, keep int) ([]Entry, error) {
 	old := Newest(all)[keep:]
 	for i, e := range old {
 		if err := s.Delete(ctx, e.Name); err != nil {
-			return old[:i], fmt.Errorf("deleting the old snapshot %s: %w", e.Location, err)
+			return old[:i], fmt.Errorf("deleting the old archive %s: %w", e.Location, err)
 		}
 	}
 	return old, nil
