@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 

@@ -18,8 +18,8 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/drover-dev/drover/internal/backup/schedule"
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/schedule"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 )
 
@@ -142,8 +142,8 @@ func (h Home) recipient() (age.Recipient, error) {
 	return nil, fmt.Errorf("reading the recovery key %q: it contains no X25519 identity", h.RecoveryKey())
 }
 
-// keepCA copies the CA that signs backups to the recovery directory. Those of earlier planes in this
-// home stay there: somebody who lost the home may have started a new one before the restore.
+// keepCA copies the CA that signs backups to the recovery directory. Those of earlier planes in
+// this home stay there: somebody who lost the home may have started a new one before the restore.
 func (h Home) keepCA() error {
 	ca, err := os.ReadFile(h.certFile("ca"))
 	if err != nil {

@@ -20,7 +20,8 @@ func (p *Plane) listen() <-chan os.Signal {
 	return signals
 }
 
-// maintain renews certificates, handles signals and starts GitOps when it is needed, until ctx ends.
+// maintain renews certificates, handles signals and starts GitOps when it is needed, until ctx
+// ends.
 func (p *Plane) maintain(ctx context.Context, signals <-chan os.Signal, needsGitOps <-chan struct{}) {
 	renewal, clock := time.NewTicker(renewalPeriod), time.NewTicker(clockPeriod)
 	defer renewal.Stop()

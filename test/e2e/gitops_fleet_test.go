@@ -128,8 +128,8 @@ spec: {}
 `, name, workers)
 }
 
-// connect opens the repository, and local machines, to namespace team-a. The plane runs without Flux
-// until then.
+// connect opens the repository, and local machines, to namespace team-a. The plane runs without
+// Flux until then.
 func (f *gitFleet) connect() {
 	f.t.Helper()
 	f.apply(fmt.Sprintf(`apiVersion: v1

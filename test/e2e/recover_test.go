@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"

@@ -24,7 +24,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/test/inputs"
 	"github.com/drover-dev/drover/internal/test/kubetest"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/workload/etcd"

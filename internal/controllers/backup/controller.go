@@ -28,11 +28,11 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/config"
-	"github.com/drover-dev/drover/internal/backup/archive"
-	"github.com/drover-dev/drover/internal/backup/objects"
-	"github.com/drover-dev/drover/internal/backup/schedule"
-	"github.com/drover-dev/drover/internal/backup/settings"
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/archive"
+	"github.com/drover-dev/drover/internal/base/backup/objects"
+	"github.com/drover-dev/drover/internal/base/backup/schedule"
+	"github.com/drover-dev/drover/internal/base/backup/settings"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/workload/etcd"
 )
@@ -171,7 +171,7 @@ func (c *Controller) manager(ctx context.Context) (*anywherev1.Cluster, error) {
 			return &all.Items[i], nil
 		}
 	}
-	return nil, nil //nolint:nilnil // An embedded plane has none.
+	return nil, nil // An embedded plane has none.
 }
 
 // finish publishes what became of a run.

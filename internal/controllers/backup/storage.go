@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/backup/settings"
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/settings"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/metal/access"

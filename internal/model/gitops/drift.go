@@ -22,8 +22,8 @@ type Live func(id document.ID) (map[string]any, error)
 
 // Drift compares the clusters below a path with the objects of a management plane: a field has the
 // live value as the old one, and that of the file as the new one, as if the commit were not applied
-// yet. Only the objects of specs are compared, and no fields that a file leaves to their defaults. The action is Created if the
-// plane doesn't have the Cluster.
+// yet. Only the objects of specs are compared, and no fields that a file leaves to their defaults.
+// The action is Created if the plane doesn't have the Cluster.
 //
 // Clusters that are in several files are left out, as are those for which wanted returns false.
 func Drift(fsys fs.FS, dir string, wanted func(cluster string) bool, live Live) (*Report, error) {
@@ -175,8 +175,8 @@ func asJSON(value any) string {
 	return string(data)
 }
 
-// sameValue reports whether a live value is the one of a file: the API server drops zero values, and
-// writes durations and quantities in its own way.
+// sameValue reports whether a live value is the one of a file: the API server drops zero values,
+// and writes durations and quantities in its own way.
 func sameValue(want, is any) bool {
 	if is == nil {
 		return reflect.ValueOf(want).IsZero()

@@ -88,7 +88,7 @@ func (p *Plane) live(ctx context.Context, namespace string) gitops.Live {
 		u.SetGroupVersionKind(anywherev1.GroupVersion.WithKind(id.Kind))
 		err := p.Client.Get(ctx, client.ObjectKey{Namespace: cmp.Or(id.Namespace, namespace), Name: id.Name}, u)
 		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // A missing object is a difference.
+			return nil, nil // A missing object is a difference.
 		}
 		return u.Object, err
 	}

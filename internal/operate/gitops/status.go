@@ -189,8 +189,9 @@ func clusterStatus(name string, k *unstructured.Unstructured) ClusterStatus {
 	return s
 }
 
-// AppliedCommit returns the commit that a Kustomization has applied last. The revision is that of the files of
-// the cluster, and its origin the commit, unless Flux applies the repository as a whole.
+// AppliedCommit returns the commit that a Kustomization has applied last. The revision is that of
+// the files of the cluster, and its origin the commit, unless Flux applies the repository as a
+// whole.
 func AppliedCommit(k *unstructured.Unstructured) string {
 	origin, _, _ := unstructured.NestedString(k.Object, "status", "lastAppliedOriginRevision")
 	revision, _, _ := unstructured.NestedString(k.Object, "status", "lastAppliedRevision")

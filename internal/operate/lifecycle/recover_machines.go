@@ -15,7 +15,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/backup/objects"
+	"github.com/drover-dev/drover/internal/base/backup/objects"
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/access"
@@ -80,7 +80,7 @@ func (o project) devices(ctx context.Context) ([]recovery.Device, error) {
 func (r *Recovery) ownProject() (*project, error) {
 	secret, err := r.Target.credentials()
 	if r.Target.Config.Packet == nil && errors.Is(err, metal.ErrNoMetal) {
-		return nil, nil //nolint:nilnil // There are no machines.
+		return nil, nil // There are no machines.
 	}
 	if err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/backup/archive"
-	"github.com/drover-dev/drover/internal/backup/objects"
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/archive"
+	"github.com/drover-dev/drover/internal/base/backup/objects"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/operate/recovery"

@@ -17,9 +17,9 @@ import (
 	"filippo.io/age"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/backup/archive"
-	"github.com/drover-dev/drover/internal/backup/objects"
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/archive"
+	"github.com/drover-dev/drover/internal/base/backup/objects"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/model/scheme"
 	"github.com/drover-dev/drover/internal/model/spec"

@@ -8,8 +8,8 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/drover-dev/drover/internal/backup/archive"
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/archive"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/pki"
 )
 

@@ -68,7 +68,7 @@ func TestChangesOfGitReachThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := ""
-	w.await("the page is told", func() bool {
+	w.await("the page receives the change", func() bool {
 		got += told(p)
 		return strings.Contains(got, `"git"`) && strings.Contains(got, "ams-web-01")
 	})

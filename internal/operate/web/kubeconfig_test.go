@@ -57,10 +57,10 @@ func TestKubeconfigIsForThoseWhoMayReadTheSecret(t *testing.T) {
 	}
 	allowed, denied := Key{drover, "team-web", "ams-web-01"}, Key{drover, "team-batch", "fra-batch-01"}
 	if why := unusable(allowed); why != "" {
-		t.Errorf("a user who may read the Secret is told %q", why)
+		t.Errorf("with access to the Secret, the reason is %q", why)
 	}
 	if why := unusable(denied); !strings.Contains(why, "may not read the kubeconfig") {
-		t.Errorf("a user who may not read the Secret is told %q", why)
+		t.Errorf("without access to the Secret, the reason is %q", why)
 	}
 	got := w.get(w.view.getKubeconfig, allowed)
 	if got.Code != http.StatusOK || got.Body.String() != kubetest.ExampleKubeconfig("ams-web-01") || got.Header().Get("Content-Disposition") != `attachment; filename="ams-web-01.kubeconfig"` {

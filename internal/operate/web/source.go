@@ -103,7 +103,7 @@ func aside(k kind) kind {
 	return k
 }
 
-// appliedKind is the kind of what Flux has applied, which is no type of ours.
+// appliedKind is the kind of what Flux has applied, which has no Go type here.
 func appliedKind() kind {
 	return kind{
 		name: kindApplied, aside: true,

@@ -1,6 +1,6 @@
 // Package killtest kills a command in each of its phases, and checks that it resumes there. It
-// knows what `drover create|upgrade|delete cluster` and `drover recover` print and record, and nothing
-// else. Start with Everywhere.
+// knows what `drover create|upgrade|delete cluster` and `drover recover` print and record, and
+// nothing else. Start with Everywhere.
 package killtest
 
 import (

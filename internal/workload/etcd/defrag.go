@@ -61,7 +61,7 @@ func allHealthy(members []Member) error {
 		}
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("%s", strings.Join(problems, "; ")) //nolint:err113 // for people
+		return fmt.Errorf("%s", strings.Join(problems, "; "))
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 )
 
-// reportToControlPlane reports the health of etcd in the condition of the control plane that Cluster
-// API leaves to whoever manages external etcd.
+// reportToControlPlane reports the health of etcd in the condition of the control plane that
+// Cluster API leaves to whoever manages external etcd.
 func (c *Controller) reportToControlPlane(ctx context.Context, s *scope) error {
 	healthy := meta.FindStatusCondition(s.etcd.Status.Conditions, etcdv1.EtcdClusterHealthy)
 	if s.cluster == nil || s.Deleting() || healthy == nil || s.cluster.Spec.ControlPlaneRef.Kind != "KubeadmControlPlane" {

@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 )
 
 // Limits and defaults of schedules.

@@ -8,8 +8,8 @@ import (
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-dev/drover/internal/backup/schedule"
-	"github.com/drover-dev/drover/internal/backup/storage"
+	"github.com/drover-dev/drover/internal/base/backup/schedule"
+	"github.com/drover-dev/drover/internal/base/backup/storage"
 )
 
 func recipient(t *testing.T) string {
