@@ -122,7 +122,7 @@ type Options struct {
 	SkipSkew bool
 	// SkipFlux permits the upgrade of a cluster that Flux may revert.
 	SkipFlux bool
-	// SkipCapacity skips the check whether there are machines; a new cluster waits for them.
+	// SkipCapacity skips the check whether there are machines; a cluster waits for them.
 	SkipCapacity bool
 	// Kubeconfig is the file of the management plane's kubeconfig, for messages.
 	Kubeconfig string

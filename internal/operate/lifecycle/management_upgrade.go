@@ -56,7 +56,7 @@ func (m *Management) setupUpgrade(ctx context.Context, p *phase.Progress) error 
 	if err := preflight(ctx, p, w.checkVersions, w.checkUpgradable, m.checkDrover, m.checkRepository); err != nil {
 		return err
 	}
-	if err := preflight(ctx, p, w.checkChange); err != nil {
+	if err := preflight(ctx, p, w.checkChange, w.checkGrowth); err != nil {
 		return err
 	}
 	m.differences = w.differences
