@@ -57,7 +57,7 @@ var remedies = map[string]string{
 	infrav1.AddressAmbiguousReason:        "remove the addresses that do not belong to the cluster, or set controlPlaneConfiguration.endpoint.host",
 	infrav1.EndpointUnhealthyReason:       "run `drover describe cluster {cluster}` to find the unhealthy control plane machine",
 	etcdv1.QuorumLostReason: "power on the machines of etcd (`drover machine list`); members whose disks are lost can't be replaced, because etcd accepts no changes without quorum: " +
-		"restore a snapshot, or delete the cluster and create it again",
+		"restore a snapshot with `drover etcd restore {cluster} --from LOCATION`, as docs/guides/back-up-etcd.md describes, or delete the cluster and create it again",
 	etcdv1.MemberUnhealthyReason:          "power on the member's machine (`drover machine list`), or wait: a member that stays unhealthy for ten minutes is replaced",
 	addonsv1.InstallOrUpgradeFailedReason: "see `drover addon history {object}`; the last revision contains the error of the cluster",
 	addonsv1.ReleaseClaimedReason:         "delete the other add-on that installs the same release",

@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/addons/plan"
@@ -163,8 +164,11 @@ func TestAdvice(t *testing.T) {
 		link Link
 		want string
 	}{
-		"a remedy names the object":            {Link{Name: "dev-1", Reason: infrav1.BootstrapFailedReason}, "see `drover machine logs dev-1` for the error on the machine"},
-		"a remedy names the cluster":           {Link{Name: "x", Reason: infrav1.EndpointUnhealthyReason}, "run `drover describe cluster dev` to find the unhealthy control plane machine"},
+		"a remedy names the object":  {Link{Name: "dev-1", Reason: infrav1.BootstrapFailedReason}, "see `drover machine logs dev-1` for the error on the machine"},
+		"a remedy names the cluster": {Link{Name: "x", Reason: infrav1.EndpointUnhealthyReason}, "run `drover describe cluster dev` to find the unhealthy control plane machine"},
+		"etcd without quorum": {Link{Name: "dev-etcd", Reason: etcdv1.QuorumLostReason}, "power on the machines of etcd (`drover machine list`); " +
+			"members whose disks are lost can't be replaced, because etcd accepts no changes without quorum: " +
+			"restore a snapshot with `drover etcd restore dev --from LOCATION`, as docs/guides/back-up-etcd.md describes, or delete the cluster and create it again"},
 		"what just began":                      {Link{Reason: "Waiting", Since: ago(90 * time.Second)}, "wait: in progress for 1m30s; follow it with `drover events cluster dev`"},
 		"what takes long":                      {Link{Reason: "Waiting", Since: ago(patience)}, "this takes longer than usual: see `drover describe cluster dev`, `drover events cluster dev` and the manager's log"},
 		"a new object":                         {Link{Reason: reasonUnseen, Since: ago(observeLimit - time.Second)}, "wait: in progress for 9s; follow it with `drover events cluster dev`"},

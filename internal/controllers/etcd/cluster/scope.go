@@ -48,6 +48,8 @@ type scope struct {
 
 // facts are what status is computed from.
 type facts struct {
+	// clusterName is the name of the Cluster.
+	clusterName string
 	// endpoints are the addresses of the slots, nil if they were not read.
 	endpoints []string
 	// certificates means that they exist.
@@ -97,7 +99,7 @@ func (s *scope) loadCluster(ctx context.Context) error {
 	if err := c.Get(ctx, ctrlclient.ObjectKey{Namespace: s.etcd.Namespace, Name: name}, cluster); err != nil {
 		return ctrlclient.IgnoreNotFound(err)
 	}
-	s.cluster = cluster
+	s.cluster, s.clusterName = cluster, cluster.Name
 	packetCluster := &infrav1.PacketCluster{}
 	key := ctrlclient.ObjectKey{Namespace: s.etcd.Namespace, Name: cluster.Spec.InfrastructureRef.Name}
 	if err := c.Get(ctx, key, packetCluster); err != nil {

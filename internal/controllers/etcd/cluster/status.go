@@ -173,8 +173,8 @@ func (f facts) health() metav1.Condition {
 	case !w.Initialized:
 		return no(kind, etcdv1.WaitingForMembersReason, "Waiting for etcd to form")
 	case !w.Quorum:
-		return no(kind, etcdv1.QuorumLostReason, "Etcd does not answer, so nothing is removed: "+
-			"power on its machines (drover machine list), or restore a snapshot if their disks are lost")
+		return no(kind, etcdv1.QuorumLostReason, "Etcd does not answer, so nothing is removed: power on its machines (drover machine list), "+
+			fmt.Sprintf("or restore a snapshot if their disks are lost (drover etcd restore %s --from LOCATION)", f.clusterName))
 	case f.action.Reason == plan.Foreign:
 		return no(kind, etcdv1.MemberUnhealthyReason, fmt.Sprintf("Member %x is on no machine of this cluster: remove it with etcdctl", f.action.Member))
 	case len(down) > 0:

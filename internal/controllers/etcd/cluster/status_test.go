@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/etcd/plan"
@@ -14,8 +15,11 @@ import (
 func formed(action plan.Kind) facts {
 	member := plan.Member{ID: 1, Name: "c-0", Healthy: true, Leader: true}
 	return facts{
-		endpoints: []string{"192.0.2.1"}, certificates: true, hasFormed: true, action: plan.Action{Kind: action},
-		world: &plan.World{Replicas: 1, Initialized: true, Quorum: true, Members: []plan.Member{member}},
+		clusterName: "c",
+		endpoints:   []string{"192.0.2.1"}, certificates: true, hasFormed: true, action: plan.Action{Kind: action},
+		world: &plan.World{
+			Replicas: 1, Initialized: true, Quorum: true, Members: []plan.Member{member}, Machines: []plan.Machine{{Name: "c-0", Active: true}},
+		},
 	}
 }
 
@@ -40,5 +44,16 @@ func TestEtcdIsUpToDateWhenNothingIsLeftToChange(t *testing.T) {
 	f.hasFormed, f.world.Initialized, f.wait = false, false, missing
 	if c := meta.FindStatusCondition(f.conditions(), etcdv1.Initialized); c.Message != missing.Message {
 		t.Errorf("a new etcd: %+v", c)
+	}
+}
+
+func TestLostQuorumNamesTheCommandThatRestores(t *testing.T) {
+	f := formed(plan.Wait)
+	f.world.Quorum, f.world.Members = false, nil
+	c := meta.FindStatusCondition(f.conditions(), etcdv1.EtcdClusterHealthy)
+	const want = "Etcd does not answer, so nothing is removed: power on its machines (drover machine list), " +
+		"or restore a snapshot if their disks are lost (drover etcd restore c --from LOCATION)"
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != etcdv1.QuorumLostReason || c.Message != want {
+		t.Errorf("got %+v, want %q", c, want)
 	}
 }
