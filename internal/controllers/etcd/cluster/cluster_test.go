@@ -27,6 +27,7 @@ import (
 	packetcluster "github.com/drover-dev/drover/internal/controllers/packet/cluster"
 	"github.com/drover-dev/drover/internal/controllers/packet/machine"
 	"github.com/drover-dev/drover/internal/metal/access"
+	"github.com/drover-dev/drover/internal/test/jumpclock"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/test/metaltest"
 	"github.com/drover-dev/drover/internal/test/packettest"
@@ -160,10 +161,12 @@ func (w *world) ready(t *testing.T, without ...infrav1.PacketMachine) func(*etcd
 	}
 }
 
-// TestLifeOfExternalEtcd follows an etcd: it forms, all members are replaced and one is lost
-// without a change of the endpoints, it grows no further than one machine, and leaves nothing.
+// TestLifeOfExternalEtcd follows an etcd: it forms, all members are replaced, one is lost and one
+// hangs without a change of the endpoints, it grows by one machine at most, and leaves nothing.
 func TestLifeOfExternalEtcd(t *testing.T) {
 	w := newWorld(t, 3)
+	now, members := jumpclock.New(time.Now()), &hangable{}
+	w.etcds.Clock, w.etcds.Etcd = now, members
 	e := w.settle(t, w.ready(t))
 	endpoints := e.Status.Endpoints
 	if n := len(strings.Split(endpoints, ",")); n != 3 || e.Status.ReadyReplicas != 3 || !e.Status.CreationComplete || !e.Status.Initialized {
@@ -181,6 +184,9 @@ func TestLifeOfExternalEtcd(t *testing.T) {
 	lost := w.list(t)[0]
 	w.must(t, w.Delete(t.Context(), &lost))
 	if e = w.settle(t, w.ready(t, lost)); e.Status.Endpoints != endpoints {
+		t.Errorf("endpoints were %q and are %q", endpoints, e.Status.Endpoints)
+	}
+	if e = w.hang(t, e, members, now); e.Status.Endpoints != endpoints {
 		t.Errorf("endpoints were %q and are %q", endpoints, e.Status.Endpoints)
 	}
 
