@@ -16,6 +16,15 @@ const (
 	EtcdMachinesSpecUpToDate = "EtcdMachinesSpecUpToDate"
 )
 
+// Conditions of an EtcdadmCluster that Ready doesn't depend on.
+const (
+	// EtcdMachinesReady reports whether all machines run, except those that are being deleted.
+	EtcdMachinesReady = "EtcdMachinesReady"
+	// EtcdClusterHasNoOutdatedMachines reports whether no machine of a former spec is left, not even
+	// one that is being deleted.
+	EtcdClusterHasNoOutdatedMachines = "EtcdClusterHasNoOutdatedMachines"
+)
+
 // Reasons of these conditions.
 const (
 	// AvailableReason: what the condition is about exists.
@@ -34,6 +43,10 @@ const (
 	ScalingReason = "Scaling"
 	// RollingOutReason: members are being replaced.
 	RollingOutReason = "EtcdRollingUpdateInProgress"
+	// MachinesNotReadyReason: machines are missing or don't run.
+	MachinesNotReadyReason = "EtcdMachinesNotReady"
+	// OutdatedMachinesReason: machines of a former spec are left.
+	OutdatedMachinesReason = "EtcdClusterHasOutdatedMachines"
 	// UpToDateReason: nothing is left to change.
 	UpToDateReason = "UpToDate"
 	// DeletingReason: the machines are being deleted.

@@ -135,7 +135,7 @@ func (f facts) conditions() []metav1.Condition {
 		}
 		return out
 	}
-	return append(out, f.formed(), f.health(), f.size(), f.upToDate())
+	return append(out, f.formed(), f.health(), f.size(), f.upToDate(), f.machinesReady(), f.withoutOutdated())
 }
 
 func (f facts) available(kind string, ok bool) metav1.Condition {
@@ -220,6 +220,43 @@ func (f facts) upToDate() metav1.Condition {
 		return no(etcdv1.EtcdMachinesSpecUpToDate, etcdv1.RollingOutReason, "Completing the replacement of a machine")
 	}
 	return yes(etcdv1.EtcdMachinesSpecUpToDate, etcdv1.UpToDateReason)
+}
+
+func (f facts) machinesReady() metav1.Condition {
+	const kind = etcdv1.EtcdMachinesReady
+	var stopped []string
+	running := 0
+	for _, m := range f.world.Machines {
+		switch {
+		case m.Deleting:
+		case m.Active:
+			running++
+		default:
+			stopped = append(stopped, m.Name)
+		}
+	}
+	switch {
+	case len(stopped) > 0:
+		return no(kind, etcdv1.MachinesNotReadyReason, fmt.Sprintf("Waiting for machines to run: %s", text.FirstN(stopped, maxNamed)))
+	case running < f.world.Replicas:
+		return no(kind, etcdv1.MachinesNotReadyReason, fmt.Sprintf("Etcd has %d machines that run, %d are wanted", running, f.world.Replicas))
+	default:
+		return yes(kind, etcdv1.AvailableReason)
+	}
+}
+
+func (f facts) withoutOutdated() metav1.Condition {
+	const kind = etcdv1.EtcdClusterHasNoOutdatedMachines
+	var outdated []string
+	for _, m := range f.world.Machines {
+		if m.Outdated {
+			outdated = append(outdated, m.Name)
+		}
+	}
+	if len(outdated) > 0 {
+		return no(kind, etcdv1.OutdatedMachinesReason, fmt.Sprintf("Machines of a former spec are left: %s", text.FirstN(outdated, maxNamed)))
+	}
+	return yes(kind, etcdv1.UpToDateReason)
 }
 
 // changes reports whether an action changes members or which machine has an address. Until there is

@@ -57,3 +57,33 @@ func TestLostQuorumNamesTheCommandThatRestores(t *testing.T) {
 		t.Errorf("got %+v, want %q", c, want)
 	}
 }
+
+func TestConditionsOfMachines(t *testing.T) {
+	with := func(machines ...plan.Machine) facts {
+		f := formed(plan.Done)
+		f.world.Machines = machines
+		return f
+	}
+	current := plan.Machine{Name: "c-1", Active: true}
+	for name, tt := range map[string]struct {
+		facts           facts
+		ready, outdated string
+	}{
+		"all run":                        {with(current), "True Available ", "True UpToDate "},
+		"one is missing":                 {with(), "False EtcdMachinesNotReady Etcd has 0 machines that run, 1 are wanted", "True UpToDate "},
+		"one starts beside its former":   {with(plan.Machine{Name: "c-0", Active: true, Outdated: true}, plan.Machine{Name: "c-1"}), "False EtcdMachinesNotReady Waiting for machines to run: c-1", "False EtcdClusterHasOutdatedMachines Machines of a former spec are left: c-0"},
+		"the former one is being erased": {with(current, plan.Machine{Name: "c-0", Outdated: true, Deleting: true}), "True Available ", "False EtcdClusterHasOutdatedMachines Machines of a former spec are left: c-0"},
+		"a broken one is being erased":   {with(current, plan.Machine{Name: "c-0", Deleting: true}), "True Available ", "True UpToDate "},
+	} {
+		for kind, want := range map[string]string{etcdv1.EtcdMachinesReady: tt.ready, etcdv1.EtcdClusterHasNoOutdatedMachines: tt.outdated} {
+			c := meta.FindStatusCondition(tt.facts.conditions(), kind)
+			if c == nil || string(c.Status)+" "+c.Reason+" "+c.Message != want {
+				t.Errorf("%s: %s is %+v, want %q", name, kind, c, want)
+			}
+		}
+	}
+	early := facts{endpoints: []string{"192.0.2.1"}, certificates: true}
+	if c := meta.FindStatusCondition(early.conditions(), etcdv1.EtcdMachinesReady); c != nil {
+		t.Errorf("before machines are known: %+v", c)
+	}
+}
