@@ -116,9 +116,22 @@ func (s *side) newMovedObjects(name string) *movedObjects {
 	s.create(record)
 	h.uid = string(ours.UID)
 	h.pending = h.uid + "-1"
-	h.objects = append([]client.Object{h.cluster, h.infra, ca, chart, release, controller, pack, packRelease, login, datacenter, ours}, s.newEtcd(h.cluster)...)
-	h.shared = []client.Object{credentials, record}
+	schedule, bucket := s.newSchedule(name)
+	h.objects = append([]client.Object{h.cluster, h.infra, ca, chart, release, controller, pack, packRelease, login, datacenter, ours, schedule}, s.newEtcd(h.cluster)...)
+	h.shared = []client.Object{credentials, record, bucket}
 	return h
+}
+
+// newSchedule creates a schedule of snapshots, and the Secret with its credentials.
+func (s *side) newSchedule(cluster string) (schedule, secret client.Object) {
+	s.t.Helper()
+	secret = &corev1.Secret{ObjectMeta: meta(system, "bucket-"+cluster), Data: map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("x")}}
+	nightly := &droverv1.EtcdSnapshotSchedule{ObjectMeta: meta(system, cluster+"-nightly")}
+	nightly.Spec = droverv1.EtcdSnapshotScheduleSpec{
+		ClusterName: cluster, Schedule: "@daily", Location: "s3://snapshots", Recipients: []string{"age1"}, SecretRef: &droverv1.SecretReference{Name: secret.GetName()},
+	}
+	s.create(secret, nightly)
+	return nightly, secret
 }
 
 // newEtcd creates external etcd with one machine.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/target"
@@ -42,7 +44,8 @@ type selection struct {
 	charts map[types.UID][]string
 	// mine and others are the configs that this cluster and other clusters reference.
 	mine, others map[string]bool
-	// credentials are the Secrets that the cluster's infrastructure references.
+	// credentials are the Secrets that the cluster's infrastructure and its EtcdSnapshotSchedules
+	// reference.
 	credentials map[string]bool
 }
 
@@ -56,7 +59,7 @@ func gather(ctx context.Context, c readers, key types.NamespacedName) (*selectio
 		cluster: key, alone: true, controllers: map[string]string{}, charts: map[types.UID][]string{},
 		mine: map[string]bool{}, others: map[string]bool{}, credentials: map[string]bool{},
 	}
-	for _, read := range []func(context.Context, readers) error{s.gatherClusters, s.gatherPackages, s.gatherCharts, s.gatherConfigs, s.gatherCredentials} {
+	for _, read := range []func(context.Context, readers) error{s.gatherClusters, s.gatherPackages, s.gatherCharts, s.gatherConfigs, s.gatherCredentials, s.gatherSchedules} {
 		if err := read(ctx, c); err != nil {
 			return nil, fmt.Errorf("reading what belongs to cluster %q: %w", key.Name, err)
 		}
@@ -127,6 +130,21 @@ func (s *selection) gatherCredentials(ctx context.Context, c readers) error {
 	return nil
 }
 
+// gatherSchedules reads the Secrets with which snapshots of the cluster are saved.
+func (s *selection) gatherSchedules(ctx context.Context, c readers) error {
+	list := &droverv1.EtcdSnapshotScheduleList{}
+	err := c.source.List(ctx, list, client.InNamespace(s.cluster.Namespace))
+	if meta.IsNoMatchError(err) {
+		return nil // An older Drover has none.
+	}
+	for i := range list.Items {
+		if spec := list.Items[i].Spec; spec.ClusterName == s.cluster.Name && spec.SecretRef != nil {
+			s.credentials[spec.SecretRef.Name] = true
+		}
+	}
+	return err
+}
+
 // disposition decides about one object.
 func (s *selection) disposition(u *unstructured.Unstructured) disposition {
 	kind := u.GroupVersionKind().GroupKind()
@@ -143,6 +161,9 @@ func (s *selection) disposition(u *unstructured.Unstructured) disposition {
 		return ignored
 	case kind.Group == clusterv1.GroupVersion.Group && kind.Kind == "Cluster":
 		return either(u.GetName() == s.cluster.Name, moved)
+	case kind.Group == droverv1.GroupVersion.Group && kind.Kind == "EtcdSnapshotSchedule":
+		name, _, _ := unstructured.NestedString(u.Object, "spec", "clusterName")
+		return either(name == s.cluster.Name, moved)
 	case kind.Kind == "HelmChartProxy" || kind.Kind == "ClusterResourceSet":
 		return s.ofAddon(u)
 	}

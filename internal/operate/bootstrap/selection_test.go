@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
@@ -52,6 +53,10 @@ func onCluster(namespace, name string) func(*unstructured.Unstructured) {
 	}
 }
 
+func ofSchedule(cluster string) func(*unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"clusterName": cluster} }
+}
+
 func ownedByCluster(name string) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) {
 		u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: name}})
@@ -76,6 +81,7 @@ func TestDispositionOfEachKind(t *testing.T) {
 		ours   = anywherev1.GroupVersion.String()
 		addons = addonsv1.GroupVersion.String()
 		packs  = packagesv1.GroupVersion.String()
+		drover = droverv1.GroupVersion.String()
 		system = SystemNamespace
 	)
 	tests := map[string]struct {
@@ -106,6 +112,9 @@ func TestDispositionOfEachKind(t *testing.T) {
 		"a HelmChartProxy labeled with it":         {object(addons, "HelmChartProxy", system, "p", labeled(anywherev1.ClusterNameLabel, "a")), moved},
 		"a HelmChartProxy labeled with the other":  {object(addons, "HelmChartProxy", system, "p", labeled(anywherev1.ClusterNameLabel, "b")), ignored},
 		"a ClusterResourceSet":                     {object(addons, "ClusterResourceSet", system, "s"), copied},
+		"its EtcdSnapshotSchedule":                 {object(drover, "EtcdSnapshotSchedule", system, "nightly", ofSchedule("a")), moved},
+		"an EtcdSnapshotSchedule of another":       {object(drover, "EtcdSnapshotSchedule", system, "nightly", ofSchedule("b")), ignored},
+		"an EtcdSnapshotSchedule of a namesake":    {object(drover, "EtcdSnapshotSchedule", "default", "nightly", ofSchedule("a")), ignored},
 		"its PackageBundleController":              {object(packs, "PackageBundleController", packagesv1.Namespace, "a"), moved},
 		"another PackageBundleController":          {object(packs, "PackageBundleController", packagesv1.Namespace, "b"), ignored},
 		"a PackageBundle":                          {object(packs, "PackageBundle", packagesv1.Namespace, "v1"), copied},
