@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -330,25 +331,68 @@ func testWorkloadChanges(t *testing.T, s *story) {
 	}
 }
 
-// watching counts failed requests to the API of a cluster until the context ends.
-func watching(ctx context.Context, c kubernetes.Interface) (asked, failed *atomic.Int64) {
-	asked, failed = new(atomic.Int64), new(atomic.Int64)
+// load counts requests to the API of a cluster, and those that failed.
+type load struct{ sent, failed atomic.Int64 }
+
+// sending sends requests until the context ends.
+func sending(ctx context.Context, interval time.Duration, request func(context.Context) error) *load {
+	l := &load{}
 	go func() {
 		for ctx.Err() == nil {
-			one, cancel := context.WithTimeout(ctx, 3*time.Second)
-			_, err := c.CoreV1().Nodes().List(one, metav1.ListOptions{})
-			cancel()
+			err := request(ctx)
 			if ctx.Err() != nil {
 				return
 			}
-			asked.Add(1)
+			l.sent.Add(1)
 			if err != nil {
-				failed.Add(1)
+				l.failed.Add(1)
 			}
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(interval)
 		}
 	}()
-	return asked, failed
+	return l
+}
+
+// check fails the test if a request has failed, or if there were hardly any.
+func (l *load) check(t *testing.T, what string, least int64) {
+	t.Helper()
+	if sent, failed := l.sent.Load(), l.failed.Load(); failed > 0 || sent < least {
+		t.Errorf("%d of %d %s failed, want none of at least %d", failed, sent, what, least)
+	}
+}
+
+// reading is one request.
+func reading(c kubernetes.Interface) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		_, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err
+	}
+}
+
+// writing is one request that changes an object, and is repeated once if it fails.
+func writing(t *testing.T, c kubernetes.Interface) func(context.Context) error {
+	t.Helper()
+	const name = "written"
+	objects := c.CoreV1().ConfigMaps("default")
+	if _, err := objects.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	write := func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		_, err := objects.Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"data":{"n":"%d"}}`, n), metav1.PatchOptions{})
+		return err
+	}
+	return func(ctx context.Context) error {
+		n++
+		if write(ctx) == nil {
+			return nil
+		}
+		return write(ctx)
+	}
 }
 
 // awaitKubeProxy waits until kube-proxy runs everywhere in the version of the cluster: Cluster API
@@ -401,7 +445,7 @@ func testManagementUpgrade(t *testing.T, s *story) {
 	awaitKubeProxy(t, one)
 	before := containers(t, one)
 	ctx, stop := context.WithCancel(t.Context())
-	asked, failed := watching(ctx, one)
+	reads, writes := sending(ctx, 200*time.Millisecond, reading(one)), sending(ctx, 50*time.Millisecond, writing(t, one))
 	r := s.killedEverywhere("mgmt", upgradePhases, "upgrade", "cluster", "-f", s.spec("mgmt", "1.36", 0, ""))
 	s.wentThrough(r, upgradePhases...)
 	stop()
@@ -409,9 +453,8 @@ func testManagementUpgrade(t *testing.T, s *story) {
 	if has := s.countResources(); has != [2]int{4, 2} {
 		t.Errorf("there are %d machines and %d addresses", has[0], has[1])
 	}
-	if failed.Load() > 0 || asked.Load() < 10 {
-		t.Errorf("the workload cluster did not answer %d of %d times", failed.Load(), asked.Load())
-	}
+	reads.check(t, "reads", 10)
+	writes.check(t, "writes", 100)
 	after := containers(t, one)
 	for id, restarts := range before {
 		if now, there := after[id]; !there || now != restarts {
