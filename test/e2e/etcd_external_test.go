@@ -5,9 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
-// externalSpec is the example of other tools for Docker, for a workload cluster.
+// externalSpec is the example of other tools for Docker, a management cluster with external etcd
+// and a group of workers. Only the Kubernetes version is Drover's.
 const externalSpec = `apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: Cluster
 metadata:
@@ -30,7 +32,8 @@ spec:
   externalEtcdConfiguration:
     count: 1
   kubernetesVersion: "1.35"
-  management: false
+  managementCluster:
+    name: apart
   workerNodeGroupConfigurations:
     - count: 1
       name: md-0
@@ -42,32 +45,52 @@ metadata:
 spec: {}
 `
 
-// TestExternalEtcd runs the etcd of a cluster on a machine of its own, with the real kubeadm: an
-// upgrade replaces the machine, the endpoint and the data stay, and a deletion leaves nothing.
+// TestExternalEtcd runs the etcd of a management cluster on a machine of its own, with the real
+// kubeadm: an upgrade replaces the machine, the endpoint and the data stay, and a deletion leaves
+// nothing.
 func TestExternalEtcd(t *testing.T) {
 	t.Parallel()
-	e := &apart{fleet: newFleet(t), dir: t.TempDir()}
+	e := newApart(t)
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T, *apart)
 	}{
-		{"a cluster with external etcd is ready", testApartReady},
+		{"the example of other tools becomes a management cluster with external etcd", testApartReady},
 		{"an upgrade replaces the member and keeps endpoint and data", testApartUpgrade},
 		{"deletion leaves neither device nor address", testApartDeletion},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, e.in(t)) }) {
-			t.Log(e.in(t).drover("describe", "cluster", "apart").stdout)
+			t.Log(e.in(t).drover("describe", "cluster", "apart", "--kubeconfig", e.file).stdout)
 			return
 		}
 	}
 }
 
-// apart is a cluster with external etcd.
+// apart is a management cluster with external etcd.
 type apart struct {
 	*fleet
-	dir string
+	// dir is where commands run, and file the cluster's own kubeconfig.
+	dir, file string
 	// endpoint is that of etcd, and member the machine that runs it.
 	endpoint, member string
+}
+
+func newApart(t *testing.T) *apart {
+	t.Helper()
+	if os.Geteuid() != 0 || testing.Short() {
+		t.Skip("local machines need root, and minutes")
+	}
+	e := &apart{fleet: &fleet{plane: newPlane(t)}, dir: t.TempDir()}
+	e.file = filepath.Join(e.dir, "apart", "apart-eks-a-cluster.kubeconfig")
+	e.name()
+	t.Cleanup(func() {
+		e.in(t)
+		if bootstrap := e.bootstrap("apart"); len(processes(bootstrap)) > 0 {
+			e.drover("down", "--purge", "--home", bootstrap)
+		}
+		e.checkPurge(t)
+	})
+	return e
 }
 
 func (e *apart) in(t *testing.T) *apart {
@@ -82,9 +105,13 @@ func (e *apart) here(args ...string) {
 	e.t.Helper()
 	cmd := e.command(args...)
 	cmd.Dir = e.dir
-	if r := e.run(cmd); r.code != 0 {
+	began := time.Now()
+	r := e.run(cmd)
+	e.t.Logf("drover %s took %s", strings.Join(args, " "), time.Since(began).Round(100*time.Millisecond))
+	if r.code != 0 {
 		e.t.Fatalf("drover %s ended with %d:\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
 	}
+	e.noBootstrap("apart")
 }
 
 func (e *apart) write(spec string) {
@@ -97,14 +124,13 @@ func (e *apart) write(spec string) {
 // inside runs kubectl on the cluster.
 func (e *apart) inside(args ...string) string {
 	e.t.Helper()
-	file := filepath.Join(e.dir, "apart", "apart-eks-a-cluster.kubeconfig")
-	return e.must(append([]string{"kubectl", "--kubeconfig", file}, args...)...).stdout
+	return e.must(append([]string{"kubectl", "--kubeconfig", e.file}, args...)...).stdout
 }
 
-// field returns a field of an object in the plane.
+// field returns a field of an object of the cluster, which has its own objects.
 func (e *apart) field(object, path string) string {
 	e.t.Helper()
-	return e.must("kubectl", "get", "-n", "eksa-system", object, "-o", "jsonpath={"+path+"}").stdout
+	return e.inside("get", "-n", "eksa-system", object, "-o", "jsonpath={"+path+"}")
 }
 
 // observe reads the endpoint and the member, and checks that API servers use this endpoint.
@@ -126,8 +152,11 @@ func testApartReady(t *testing.T, e *apart) {
 	e.write(externalSpec)
 	e.here("create", "cluster", "-f", "apart.yaml")
 	e.endpoint, e.member = e.observe()
+	if has := e.countResources(); has[0] != 3 {
+		t.Errorf("there are %d machines, want one each for etcd, the control plane and workers", has[0])
+	}
 	e.inside("create", "configmap", "canary", "--from-literal=word="+canary)
-	tree := e.must("describe", "cluster", "apart").stdout
+	tree := e.must("describe", "cluster", "apart", "--kubeconfig", e.file).stdout
 	if !strings.Contains(tree, "EtcdadmCluster/apart-etcd") || !strings.Contains(tree, "PacketMachine/"+e.member) {
 		t.Errorf("the tree lacks etcd:\n%s", tree)
 	}
@@ -151,10 +180,7 @@ func testApartUpgrade(t *testing.T, e *apart) {
 
 func testApartDeletion(t *testing.T, e *apart) {
 	e.here("delete", "cluster", "-f", "apart.yaml", "--yes")
-	if devices := e.devices(); len(devices) > 0 {
-		t.Errorf("devices %v are left", devices)
-	}
-	if left := e.must("kubectl", "get", "-n", "eksa-system", "etcdadmclusters,etcdadmconfigs,packetmachines,packetmachinetemplates", "-o", "name").stdout; left != "" {
-		t.Errorf("objects are left:\n%s", left)
+	if has := e.countResources(); has != [2]int{} {
+		t.Errorf("%d machines and %d addresses are left", has[0], has[1])
 	}
 }
