@@ -37,7 +37,7 @@ func createDevice(c *call) (*reply, error) {
 		return nil, err
 	}
 	c.devices.enqueue(d.ID)
-	return created(c.link().device(d, req.Userdata))
+	return created(c.renderDevice(d, req.Userdata))
 }
 
 // place stores the device together with everything it claims, or nothing.

@@ -48,7 +48,7 @@ func (c *call) devicePage(project string) (*reply, error) {
 			if !bare {
 				userdata = string(tx.Userdata(id))
 			}
-			out.Devices = append(out.Devices, c.link().device(d, userdata))
+			out.Devices = append(out.Devices, c.renderDevice(d, userdata))
 		}
 		return nil
 	})
@@ -97,7 +97,7 @@ func (c *call) withUserdata(d *store.Device) api.Device {
 		userdata = tx.Userdata(d.ID)
 		return nil
 	})
-	return c.link().device(d, string(userdata))
+	return c.renderDevice(d, string(userdata))
 }
 
 func updateDevice(c *call) (*reply, error) {

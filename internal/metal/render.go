@@ -8,8 +8,16 @@ import (
 
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/catalog"
+	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
+
+// renderDevice renders a device, and what the driver can do with it.
+func (c *call) renderDevice(d *store.Device, userdata string) api.Device {
+	out := c.link().device(d, userdata)
+	_, out.KubernetesUpgradable = c.driver.(driver.Upgrader)
+	return out
+}
 
 // device renders a device for clients. It omits the addresses of a queued device, which no machine
 // serves yet.

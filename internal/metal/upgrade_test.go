@@ -203,8 +203,14 @@ func TestUpgradesAreDenied(t *testing.T) {
 	if got := w.call(token, "POST", "/devices/"+d.ID+"/actions", upgradeTo, nil); got != http.StatusNotFound {
 		t.Errorf("another project: got %d", got)
 	}
+	if !w.device(d.ID).KubernetesUpgradable {
+		t.Error("the device doesn't show that it can be upgraded in place")
+	}
 	unable := newHost(t, 1)
 	m := unable.create(order("m"))
+	if unable.device(m.ID).KubernetesUpgradable {
+		t.Error("the device shows that it can be upgraded in place, and its driver can't")
+	}
 	if got := unable.call(unable.admin, "POST", "/devices/"+m.ID+"/actions", upgradeTo, nil); got != http.StatusNotImplemented {
 		t.Errorf("a driver that cannot upgrade: got %d", got)
 	}

@@ -47,6 +47,9 @@ type Device struct {
 	Volumes                []Href           `json:"volumes"`
 	// KubernetesUpgrade is the last upgrade in place. It is an extension of the API.
 	KubernetesUpgrade *KubernetesUpgrade `json:"kubernetes_upgrade,omitempty"`
+	// KubernetesUpgradable reports whether the driver can upgrade Kubernetes in place. It is an
+	// extension of the API.
+	KubernetesUpgradable bool `json:"kubernetes_upgradable,omitempty"`
 }
 
 // KubernetesUpgrade is an upgrade of the Kubernetes of a device in place.

@@ -21,6 +21,8 @@ type Device struct {
 	CreatedAt   string         `json:"created_at"`
 	// Upgrade is the last upgrade of its Kubernetes in place, or nil.
 	Upgrade *KubernetesUpgrade `json:"kubernetes_upgrade"`
+	// Upgradable reports whether its Kubernetes can be upgraded in place.
+	Upgradable bool `json:"kubernetes_upgradable"`
 }
 
 // KubernetesUpgrade is an upgrade of the Kubernetes of a device in place.

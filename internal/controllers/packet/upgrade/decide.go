@@ -23,6 +23,8 @@ const (
 	actionDrain action = "drain"
 	actionOrder action = "order"
 	actionDone  action = "done"
+	// actionRelease reverts what was done to a machine that turns out not to be upgradable.
+	actionRelease action = "release"
 )
 
 // step is an action, and what it is waiting for.
@@ -38,8 +40,10 @@ type facts struct {
 	// one that is, or "".
 	claimed bool
 	other   string
-	// device is the last upgrade of the machine's device, or nil.
-	device *client.KubernetesUpgrade
+	// upgradable means that metal can upgrade the machine's device in place, and device is the last
+	// upgrade of it, or nil.
+	upgradable bool
+	device     *client.KubernetesUpgrade
 	// node is the machine's node, or nil while it can't be read.
 	node *corev1.Node
 	// cordoned is when the upgrade has cordoned the node; zero if it has not.
@@ -54,21 +58,35 @@ type facts struct {
 	now          time.Time
 }
 
+// impossible is the message about a machine of a metal service that can't upgrade it.
+const impossible = "impossible, since its metal service can't upgrade machines in place; restart that with this version of Drover, or replace the machine"
+
 // decide returns the next step.
 func decide(f facts) step {
+	switch {
+	case f.claimed:
+		return proceed(f)
+	case !f.upgradable:
+		return step{actionWait, impossible}
+	case f.other != "":
+		return step{actionWait, inplace.WaitingForMachine + f.other + ", since one machine is upgraded at a time"}
+	}
+	return step{actionClaim, "starting"}
+}
+
+// proceed returns the next step of the machine whose turn it is.
+func proceed(f facts) step {
 	d := f.device
 	mine := d != nil && d.Version == f.target
 	switch {
-	case !f.claimed && f.other != "":
-		return step{actionWait, inplace.WaitingForMachine + f.other + ", since one machine is upgraded at a time"}
-	case !f.claimed:
-		return step{actionClaim, "starting"}
 	case mine && d.State == client.UpgradeSucceeded:
 		return verify(f)
 	case mine && d.State == client.UpgradePending:
 		return step{actionWait, "installing Kubernetes " + f.target}
 	case d != nil && d.State == client.UpgradePending:
 		return step{actionWait, "waiting for the upgrade to " + d.Version + " to end"}
+	case !f.upgradable:
+		return step{actionRelease, impossible}
 	case mine && d.State == client.UpgradeFailed && f.now.Sub(d.ChangedAt) < retryFailed:
 		return step{actionWait, text.Truncate("failed and will be tried again: " + d.Message)}
 	case f.node == nil:

@@ -11,6 +11,9 @@ import (
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
+// unable begins the names of cases with a metal service that can't upgrade machines.
+const unable = "unable: "
+
 func TestDecide(t *testing.T) {
 	const target = "v1.36.3"
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -29,29 +32,35 @@ func TestDecide(t *testing.T) {
 		want    action
 		message string
 	}{
-		"one machine at a time":              {facts{other: "m2"}, actionWait, "waiting for machine m2"},
-		"the first step claims":              {facts{}, actionClaim, ""},
-		"then the node is drained":           {facts{claimed: true, node: old}, actionDrain, "draining"},
-		"Pods that are left are named":       {facts{claimed: true, node: old, cordoned: drained, pods: []string{"a/b"}}, actionDrain, "a/b"},
-		"a denied eviction is explained":     {facts{claimed: true, node: old, cordoned: drained, pods: []string{"a/b"}, blocked: "budget"}, actionDrain, "budget"},
-		"without a limit it waits for ever":  {facts{claimed: true, node: old, cordoned: now.Add(-time.Hour), pods: []string{"a/b"}}, actionDrain, ""},
-		"the drain timeout ends the wait":    {facts{claimed: true, node: old, cordoned: drained, pods: []string{"a/b"}, drainTimeout: time.Minute}, actionOrder, ""},
-		"a drained node is upgraded":         {facts{claimed: true, node: old, cordoned: drained}, actionOrder, target},
-		"the only node is not drained":       {facts{claimed: true, node: old, alone: true, pods: []string{"a/b"}}, actionOrder, ""},
-		"without a node nothing starts":      {facts{claimed: true}, actionWait, "waiting for the node"},
-		"metal works":                        {facts{claimed: true, device: device(target, client.UpgradePending, 0)}, actionWait, "installing"},
-		"an older order ends first":          {facts{claimed: true, node: old, device: device("v1.35.5", client.UpgradePending, 0)}, actionWait, "v1.35.5"},
-		"an older result does not count":     {facts{claimed: true, node: old, cordoned: drained, device: device("v1.35.4", client.UpgradeSucceeded, time.Hour)}, actionOrder, ""},
-		"a failure is shown":                 {facts{claimed: true, node: old, cordoned: drained, device: device(target, client.UpgradeFailed, time.Second)}, actionWait, "no space left"},
-		"a failure is tried again":           {facts{claimed: true, node: old, cordoned: drained, device: device(target, client.UpgradeFailed, time.Minute)}, actionOrder, ""},
-		"the node has to report the version": {facts{claimed: true, node: old, device: device(target, client.UpgradeSucceeded, 0)}, actionWait, "instead of v1.35.4"},
-		"the node has to be ready":           {facts{claimed: true, node: node(target, corev1.ConditionFalse), device: device(target, client.UpgradeSucceeded, 0)}, actionWait, "to be ready"},
-		"an upgraded node can't be read":     {facts{claimed: true, device: device(target, client.UpgradeSucceeded, 0)}, actionWait, "waiting for the node"},
-		"then it is done":                    {facts{claimed: true, node: node(target, corev1.ConditionTrue), device: device(target, client.UpgradeSucceeded, 0)}, actionDone, ""},
+		"one machine at a time":                        {facts{other: "m2"}, actionWait, "waiting for machine m2"},
+		"the first step claims":                        {facts{}, actionClaim, ""},
+		"then the node is drained":                     {facts{claimed: true, node: old}, actionDrain, "draining"},
+		"Pods that are left are named":                 {facts{claimed: true, node: old, cordoned: drained, pods: []string{"a/b"}}, actionDrain, "a/b"},
+		"a denied eviction is explained":               {facts{claimed: true, node: old, cordoned: drained, pods: []string{"a/b"}, blocked: "budget"}, actionDrain, "budget"},
+		"without a limit it waits for ever":            {facts{claimed: true, node: old, cordoned: now.Add(-time.Hour), pods: []string{"a/b"}}, actionDrain, ""},
+		"the drain timeout ends the wait":              {facts{claimed: true, node: old, cordoned: drained, pods: []string{"a/b"}, drainTimeout: time.Minute}, actionOrder, ""},
+		"a drained node is upgraded":                   {facts{claimed: true, node: old, cordoned: drained}, actionOrder, target},
+		"the only node is not drained":                 {facts{claimed: true, node: old, alone: true, pods: []string{"a/b"}}, actionOrder, ""},
+		"without a node nothing starts":                {facts{claimed: true}, actionWait, "waiting for the node"},
+		"metal works":                                  {facts{claimed: true, device: device(target, client.UpgradePending, 0)}, actionWait, "installing"},
+		"an older order ends first":                    {facts{claimed: true, node: old, device: device("v1.35.5", client.UpgradePending, 0)}, actionWait, "v1.35.5"},
+		"an older result does not count":               {facts{claimed: true, node: old, cordoned: drained, device: device("v1.35.4", client.UpgradeSucceeded, time.Hour)}, actionOrder, ""},
+		"a failure is shown":                           {facts{claimed: true, node: old, cordoned: drained, device: device(target, client.UpgradeFailed, time.Second)}, actionWait, "no space left"},
+		"a failure is tried again":                     {facts{claimed: true, node: old, cordoned: drained, device: device(target, client.UpgradeFailed, time.Minute)}, actionOrder, ""},
+		"the node has to report the version":           {facts{claimed: true, node: old, device: device(target, client.UpgradeSucceeded, 0)}, actionWait, "instead of v1.35.4"},
+		"the node has to be ready":                     {facts{claimed: true, node: node(target, corev1.ConditionFalse), device: device(target, client.UpgradeSucceeded, 0)}, actionWait, "to be ready"},
+		"an upgraded node can't be read":               {facts{claimed: true, device: device(target, client.UpgradeSucceeded, 0)}, actionWait, "waiting for the node"},
+		unable + "nothing starts":                      {facts{node: old}, actionWait, "can't upgrade machines in place"},
+		unable + "no machine waits for another":        {facts{other: "m2"}, actionWait, "can't upgrade machines in place"},
+		unable + "a claimed machine is released":       {facts{claimed: true, node: old}, actionRelease, "can't upgrade machines in place"},
+		unable + "a drained node is released":          {facts{claimed: true, node: old, cordoned: drained}, actionRelease, ""},
+		unable + "a failed upgrade is not tried again": {facts{claimed: true, node: old, cordoned: drained, device: device(target, client.UpgradeFailed, time.Minute)}, actionRelease, ""},
+		unable + "what was upgraded before is done":    {facts{claimed: true, node: node(target, corev1.ConditionTrue), device: device(target, client.UpgradeSucceeded, 0)}, actionDone, ""},
+		"then it is done":                              {facts{claimed: true, node: node(target, corev1.ConditionTrue), device: device(target, client.UpgradeSucceeded, 0)}, actionDone, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			tt.facts.target, tt.facts.now = target, now
+			tt.facts.target, tt.facts.now, tt.facts.upgradable = target, now, !strings.HasPrefix(name, unable)
 			if got := decide(tt.facts); got.action != tt.want || !strings.Contains(got.message, tt.message) {
 				t.Errorf("got %+v, want %s %q", got, tt.want, tt.message)
 			}

@@ -38,6 +38,8 @@ const (
 	pollSeconds = 2
 	// failedSeconds is how soon a step that failed is tried again.
 	failedSeconds = 10
+	// impossibleSeconds is how soon metal is asked again whether it can upgrade machines by now.
+	impossibleSeconds = 60
 )
 
 // Reasons of events.
@@ -94,6 +96,9 @@ func (u *Upgrader) UpdateMachine(ctx context.Context, in *runtimehooksv1.UpdateM
 		return nil
 	}
 	out.SetRetryAfterSeconds(pollSeconds)
+	if next.message == impossible {
+		out.SetRetryAfterSeconds(impossibleSeconds)
+	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Upgrading a machine in place failed", "machine", in.Desired.Machine.Name)
 		next.message = text.Truncate(err.Error())
@@ -136,6 +141,8 @@ func (v *visit) run(ctx context.Context) (step, error) {
 		return next, v.order(ctx)
 	case actionDone:
 		return next, v.finish(ctx)
+	case actionRelease:
+		return next, v.release(ctx)
 	}
 	if next.message == "waiting for the node" && v.unreachable != nil {
 		next.message += ": " + v.unreachable.Error()
@@ -197,7 +204,7 @@ func (v *visit) readDevice(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.device = d.Upgrade
+	v.upgradable, v.device = d.Upgradable, d.Upgrade
 	return nil
 }
 
@@ -292,20 +299,25 @@ func (v *visit) order(ctx context.Context) error {
 
 // finish makes the node schedulable and lets the next machine start.
 func (v *visit) finish(ctx context.Context) error {
+	err := v.release(ctx)
+	if err == nil {
+		v.Events.Eventf(v.machine, corev1.EventTypeNormal, finishedReason, "Upgraded machine %q to Kubernetes %s in place", v.machine.Name, v.target)
+	}
+	return err
+}
+
+// release reverts claim and drain.
+func (v *visit) release(ctx context.Context) error {
 	if v.workload == nil || v.node == nil {
 		return errors.New("the node can't be read")
 	}
 	if err := uncordon(ctx, v.workload, v.node); err != nil {
 		return err
 	}
-	err := v.patchMachine(ctx, func(annotations map[string]string) {
+	return v.patchMachine(ctx, func(annotations map[string]string) {
 		delete(annotations, claimAnnotation)
 		if annotations[clusterv1.MachineSkipRemediationAnnotation] == skipped {
 			delete(annotations, clusterv1.MachineSkipRemediationAnnotation)
 		}
 	})
-	if err == nil {
-		v.Events.Eventf(v.machine, corev1.EventTypeNormal, finishedReason, "Upgraded machine %q to Kubernetes %s in place", v.machine.Name, v.target)
-	}
-	return err
 }
