@@ -15,6 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
 // upgradeTimeout bounds an upgrade. Kubeadm waits up to five minutes for each component.
@@ -60,7 +61,7 @@ func (d *Driver) Upgrade(ctx context.Context, want driver.Machine, version strin
 	for _, step := range []upgradeStep{
 		{"upgrade.101", "Installing the programs of Kubernetes " + version, installProgram, builder.Kube.Path},
 		{"upgrade.102", "Importing the images of Kubernetes " + version, importArchive, archive},
-		{"upgrade.103", "Running kubeadm upgrade", runKubeadm, ""},
+		{"upgrade.103", "Running kubeadm upgrade", guest.KubeadmUpgrade, ""},
 		{"upgrade.104", "Restarting the kubelet", switchProgram, ""},
 	} {
 		m.report(driver.Event{Type: step.event, Message: step.message})
@@ -136,25 +137,6 @@ const importArchive = `
 receive /var/lib/containerd/upgrade.tar "$2"
 ctr --namespace k8s.io images import --no-unpack /var/lib/containerd/upgrade.tar 9>&-
 rm -f /var/lib/containerd/upgrade.tar
-`
-
-// runKubeadm upgrades the static Pods and the configuration of the kubelet. The first control plane
-// machine upgrades the configuration of the cluster, too. Add-ons are those of the control plane
-// provider. The checks left out are those that "kubeadm init" leaves out on local machines, and a
-// Job that needs a node that is not drained.
-const runKubeadm = `
-flags=(--ignore-preflight-errors=SystemVerification,Mem,NumCPU,CreateJob --skip-phases=addon)
-if [ -d /etc/kubernetes/patches ]; then flags+=(--patches=/etc/kubernetes/patches); fi
-if [ ! -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
-  "$next/kubeadm" upgrade node "${flags[@]}" 9>&-
-  exit
-fi
-configured=$("$next/kubectl" --kubeconfig /etc/kubernetes/admin.conf --namespace kube-system get configmap kubeadm-config -o 'jsonpath={.data.ClusterConfiguration}' 9>&-)
-if grep -qx "kubernetesVersion: $version" <<< "$configured"; then
-  "$next/kubeadm" upgrade node "${flags[@]}" 9>&-
-else
-  "$next/kubeadm" upgrade apply "$version" --yes "${flags[@]}" 9>&-
-fi
 `
 
 // switchProgram lets the kubelet run the new program. The links to it in /usr/bin stay.

@@ -41,8 +41,9 @@ func (d *Driver) cleanWithAgent(ctx context.Context, c *remote.Client, s driver.
 	if _, err := c.Send(ctx, d.program, agent.Program); err != nil {
 		return err
 	}
-	// The unit holds the lock of the agent while it works.
-	if err := c.Root(ctx, "systemctl disable --now "+agent.Unit+" || true", remote.Streams{}); err != nil {
+	// The units hold the lock of the agent while they work.
+	const stop = "for unit in " + agent.Unit + " " + agent.UpgradeUnit + "; do systemctl disable --now $unit || true; done"
+	if err := c.Root(ctx, stop, remote.Streams{}); err != nil {
 		return err
 	}
 	out, err := c.Output(ctx, agent.Program+" "+agent.Command+" clean")

@@ -4,6 +4,7 @@
 //
 //	metal ──▶ Driver ──ssh──▶ inspect                         before a server is given to a machine
 //	             │    ──ssh──▶ agent put, events, addresses   while it becomes one
+//	             │    ──ssh──▶ agent put-upgrade, events      when its Kubernetes is upgraded in place
 //	             └────ssh────▶ agent clean                    when the machine is deleted
 //
 // It connects only when there is something to do: a provisioned server needs neither the driver nor

@@ -22,7 +22,7 @@ const (
 	addressesFile = "addresses"
 )
 
-// Driver implements driver.Driver and driver.Inspector.
+// Driver implements driver.Driver and the interfaces of servers.
 type Driver struct {
 	home      string
 	sink      driver.Sink
@@ -42,6 +42,7 @@ type Driver struct {
 var (
 	_ driver.Driver    = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
+	_ driver.Upgrader  = (*Driver)(nil)
 	_ driver.New       = New
 )
 

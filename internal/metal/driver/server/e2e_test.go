@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/driver/local"
@@ -301,7 +303,7 @@ func (m *metal) remove(t *testing.T, d *Driver, id string) {
 }
 
 // device makes a server the one of a new device.
-func (m *metal) device(s driver.Server, userdata string) driver.Machine {
+func (m *metal) device(s driver.Server, version, userdata string) driver.Machine {
 	id := uuid.NewString()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -309,7 +311,7 @@ func (m *metal) device(s driver.Server, userdata string) driver.Machine {
 	return driver.Machine{
 		ID: id, Hostname: s.Name + "-node", OS: "debian_12", Userdata: []byte(userdata), Server: &s,
 		Addresses: []driver.Address{{IP: s.Facts.Address.Addr(), Prefix: s.Facts.Address.Masked(), Gateway: s.Facts.Gateway, Public: true, Management: true}},
-		Instance:  driver.InstanceData{InstanceID: id, LocalHostname: s.Name + "-node"},
+		Instance:  driver.InstanceData{InstanceID: id, LocalHostname: s.Name + "-node"}, Tags: []string{"kubernetes.io/version:" + version},
 	}
 }
 
@@ -321,14 +323,14 @@ const pods = `- path: /etc/cni/net.d/10-pods.conflist
     {"cniVersion":"1.0.0","name":"pods","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,"ipMasq":true,"ipam":{"type":"host-local","ranges":[[{"subnet":"%s"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
 `
 
-func initUserdata(address string) string {
+func initUserdata(version, address string) string {
 	return "## template: jinja\n#cloud-config\nwrite_files:\n" + fmt.Sprintf(pods, "10.244.0.0/24") + fmt.Sprintf(`- path: /run/kubeadm/kubeadm.yaml
   permissions: '0640'
   content: |
     ---
     apiVersion: kubeadm.k8s.io/v1beta4
     kind: ClusterConfiguration
-    kubernetesVersion: v1.36.3
+    kubernetesVersion: %s
     controlPlaneEndpoint: %s:6443
     networking:
       podSubnet: 10.244.0.0/16
@@ -345,7 +347,7 @@ func initUserdata(address string) string {
 runcmd:
 - mkdir -p /run/cluster-api
 - kubeadm init --config /run/kubeadm/kubeadm.yaml && echo success > /run/cluster-api/bootstrap-success.complete
-`, address, token)
+`, version, address, token)
 }
 
 func joinUserdata(address string) string {
@@ -360,8 +362,72 @@ func succeeded(e driver.Event) bool {
 	return e.Type == "user-state" && (strings.HasPrefix(e.Message, "succeeded") || strings.HasPrefix(e.Message, "failed"))
 }
 
+// oldVersion returns the Kubernetes version before the current one, or the current one where the
+// former is not built.
+func oldVersion(t *testing.T) string {
+	t.Helper()
+	old, err := version.ForMinor(version.Minors()[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := node.NewBuilder(old, nil); err != nil {
+		t.Logf("upgrades are left out, since Kubernetes %s is not built: %v", old, err)
+		return version.Kubernetes
+	}
+	return old
+}
+
+// upgradeBoth upgrades both nodes of a cluster in place. During the first upgrade the agent is
+// killed, and metal is restarted: the server goes on by itself.
+func (f *fleet) upgradeBoth(sink *metal, home string, d *Driver, one driver.Server, machines ...driver.Machine) *Driver {
+	f.t.Helper()
+	first := machines[0]
+	ended := make(chan error, 1)
+	go func() { ended <- d.Upgrade(f.t.Context(), first, version.Kubernetes) }()
+	sink.await(f.t, first.ID, soon, func(e driver.Event) bool { return e.Type == "upgrade.103" })
+	f.eventually(one, "pkill -9 -f '/opt/drover/agent server-agent upgrade'")
+	if err := d.Close(); err != nil {
+		f.t.Fatal(err)
+	}
+	<-ended
+	d = openDriver(f.t, home, sink)
+	for range 2 { // The second has nothing to do.
+		for _, m := range machines {
+			if err := d.Upgrade(f.t.Context(), m, version.Kubernetes); err != nil {
+				log, _ := f.try(one, diagnose)
+				f.t.Fatalf("upgrading %s: %v\n%s", m.Hostname, err, log)
+			}
+		}
+	}
+	kubectl := "kubectl --kubeconfig /etc/kubernetes/admin.conf "
+	f.eventually(one, kubectl+"get nodes -o jsonpath='{.items[*].status.nodeInfo.kubeletVersion}' | grep -x '"+version.Kubernetes+" "+version.Kubernetes+"'")
+	f.eventually(one, kubectl+"wait --for=condition=Ready node --all --timeout=10s")
+	if got := f.run(one, "cat /etc/kubernetes/manifests/*.yaml | grep -c 'image: .*:"+version.Kubernetes+"'"); got != "3" {
+		f.t.Errorf("%s static Pods have the new version", got)
+	}
+	if got := f.run(one, "ls /opt/drover/blobs | wc -l; ls -d /opt/drover/next 2>/dev/null || true"); got != fmt.Sprint(len(f.files(one))) {
+		f.t.Errorf("the server keeps blobs of the former version: %s", got)
+	}
+	return d
+}
+
+// files returns the digests of the blobs that the agent needs.
+func (f *fleet) files(s driver.Server) map[string]bool {
+	f.t.Helper()
+	var spec agent.Spec
+	if err := json.Unmarshal([]byte(f.run(s, "cat /var/lib/drover-server/spec.json")), &spec); err != nil {
+		f.t.Fatal(err)
+	}
+	out := map[string]bool{spec.Images: true}
+	for _, digest := range spec.Files {
+		out[digest] = true
+	}
+	return out
+}
+
 // TestServersBecomeACluster makes two servers with a real OpenSSH server the nodes of a cluster.
-// The agent is killed on the way, and metal is restarted. Then both servers are restored.
+// The agent is killed on the way, and metal is restarted. Their Kubernetes is upgraded in place.
+// Then both servers are restored.
 func TestServersBecomeACluster(t *testing.T) {
 	f := newFleet(t)
 	sink, home := newMetal(), t.TempDir()
@@ -382,7 +448,8 @@ func TestServersBecomeACluster(t *testing.T) {
 	one, two := servers[0], servers[1]
 	before := f.run(one, "hostname; cat /etc/hosts /etc/hostname; ls /etc/systemd/system /opt /usr/local/bin; nft list tables")
 
-	first := sink.device(one, initUserdata(one.Facts.Address.Addr().String()))
+	old := oldVersion(t)
+	first := sink.device(one, old, initUserdata(old, one.Facts.Address.Addr().String()))
 	if err := d.Ensure(t.Context(), first, driver.On); err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +473,7 @@ func TestServersBecomeACluster(t *testing.T) {
 		t.Errorf("providerID %q, want %q", got, want)
 	}
 
-	second := sink.device(two, joinUserdata(one.Facts.Address.Addr().String()))
+	second := sink.device(two, old, joinUserdata(one.Facts.Address.Addr().String()))
 	if err := d.Ensure(t.Context(), second, driver.On); err != nil {
 		t.Fatal(err)
 	}
@@ -417,6 +484,9 @@ func TestServersBecomeACluster(t *testing.T) {
 	f.eventually(one, kubectl+"-n kube-system rollout status deployment/coredns daemonset/kube-proxy --timeout=20s")
 	if got, err := f.try(two, `grep -o '"userdata"' /var/lib/drover-server/spec.json`); err == nil {
 		t.Errorf("the server keeps the userdata: %s", got)
+	}
+	if old != version.Kubernetes {
+		d = f.upgradeBoth(sink, home, d, one, first, second)
 	}
 	two.SSH = f.direct(two)
 	_, problems, err := d.Inspect(t.Context(), two)

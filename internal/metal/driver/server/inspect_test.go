@@ -131,7 +131,7 @@ func TestProvisionedServersAreLeftAlone(t *testing.T) {
 	}()
 	sink, home := newMetal(), t.TempDir()
 	s := driver.Server{ID: "s1", Name: "one", Secrets: driver.Secrets{Password: "x"}, SSH: driver.SSH{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, User: "root"}}
-	m := sink.device(s, "")
+	m := sink.device(s, "v1.36.3", "")
 	elastic := []netip.Addr{netip.MustParseAddr("192.0.2.240")}
 	d := openDriver(t, home, sink)
 	for name, content := range map[string]string{startedFile: "", doneFile: "", elasticFile: textOf(elastic)} {

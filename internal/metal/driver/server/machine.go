@@ -196,10 +196,8 @@ func (m *machine) attempt(ctx context.Context, want driver.Machine, load payload
 		return err
 	}
 	m.report(driver.Event{Phase: driver.Provisioning, Percent: 20, Type: "provisioning.102", Message: "Agent installed"})
-	for _, file := range load.files {
-		if _, err := c.Send(ctx, file.source, filepath.Join(agent.Blobs, file.digest)); err != nil {
-			return err
-		}
+	if err := sendBlobs(ctx, c, load.files); err != nil {
+		return err
 	}
 	m.report(driver.Event{Phase: driver.Provisioning, Percent: 30, Type: "provisioning.103", Message: "Programs sent"})
 	data, err := json.Marshal(load.spec)
@@ -216,6 +214,15 @@ func (m *machine) attempt(ctx context.Context, want driver.Machine, load payload
 		return err
 	}
 	return m.setAddressesOn(ctx, c)
+}
+
+func sendBlobs(ctx context.Context, c *remote.Client, files []blob) error {
+	for _, file := range files {
+		if _, err := c.Send(ctx, file.source, filepath.Join(agent.Blobs, file.digest)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runAgent runs a command of the agent as root.

@@ -27,14 +27,7 @@ type blob struct{ source, digest string }
 // payload returns what the server of a machine gets. Nothing of it comes from the internet.
 func (d *Driver) payload(ctx context.Context, want driver.Machine) (payload, error) {
 	facts := want.Server.Facts
-	if facts.Arch != "" && facts.Arch != runtime.GOARCH {
-		return payload{}, fmt.Errorf("the server is %s, and the programs of this Drover are for %s", facts.Arch, runtime.GOARCH)
-	}
-	builder, err := node.NewBuilder(tags.KubernetesVersion(want.Tags), d.log)
-	if err != nil {
-		return payload{}, err
-	}
-	bundle, err := builder.Bundle(ctx)
+	bundle, err := d.bundle(ctx, facts.Arch, tags.KubernetesVersion(want.Tags))
 	if err != nil {
 		return payload{}, err
 	}
@@ -51,6 +44,33 @@ func (d *Driver) payload(ctx context.Context, want driver.Machine) (payload, err
 	}
 	p.spec.Images, err = p.add(bundle.Images)
 	return p, err
+}
+
+// bundle returns what a server needs for a version of Kubernetes.
+func (d *Driver) bundle(ctx context.Context, arch, version string) (node.Bundle, error) {
+	if arch != "" && arch != runtime.GOARCH {
+		return node.Bundle{}, fmt.Errorf("the server is %s, and the programs of this Drover are for %s", arch, runtime.GOARCH)
+	}
+	builder, err := node.NewBuilder(version, d.log)
+	if err != nil {
+		return node.Bundle{}, err
+	}
+	return builder.Bundle(ctx)
+}
+
+// upgradePayload returns what a server gets for another version of Kubernetes. Containers keep
+// their runtime.
+func (d *Driver) upgradePayload(ctx context.Context, want driver.Machine, version string) (agent.Upgrade, []blob, error) {
+	bundle, err := d.bundle(ctx, want.Server.Facts.Arch, version)
+	if err != nil {
+		return agent.Upgrade{}, nil, err
+	}
+	p, u := payload{}, agent.Upgrade{Device: want.ID, Version: version}
+	if u.Kube, err = p.add(bundle.Files[node.ServerKubeProgram]); err != nil {
+		return u, nil, err
+	}
+	u.Images, err = p.add(bundle.Images)
+	return u, p.files, err
 }
 
 func (p *payload) add(file string) (digest string, err error) {

@@ -57,6 +57,8 @@ func verbs() map[string]func(ctx context.Context, args []string) error {
 		"provision":       provision,
 		"status":          printStatus,
 		"events":          printEvents,
+		"put-upgrade":     putUpgrade,
+		"upgrade":         upgrade,
 		"clean":           clean,
 		"addresses":       setAddresses,
 		"apply-addresses": applyAddresses,
@@ -128,7 +130,7 @@ func putSpec(ctx context.Context, _ []string) error {
 		return fmt.Errorf("this server is device %s", s.Device)
 	case s.Phase == CleaningUp:
 		return errors.New("this server is being restored")
-	case s.Phase == Executing || s.Phase == Done:
+	case s.Phase == Executing || s.Phase == Done || s.Phase == Upgrading:
 		return nil // The unit needs nothing any more, and holds the lock.
 	}
 	a, err := open(ctx)
@@ -175,6 +177,10 @@ func (a *agent) begin(device string) error {
 type Status struct {
 	State
 	BootID string `json:"bootID"`
+	// Kubernetes is the version of the kubelet's program, and KubeletActive whether it runs.
+	Kubernetes    string `json:"kubernetes,omitempty"`
+	KubeletActive bool   `json:"kubeletActive,omitempty"`
+	FreeDiskBytes int64  `json:"freeDiskBytes"`
 }
 
 func printStatus(context.Context, []string) error {
@@ -186,7 +192,10 @@ func printStatus(context.Context, []string) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(Status{State: s, BootID: strings.TrimSpace(string(boot))})
+	out := Status{State: s, BootID: strings.TrimSpace(string(boot)), FreeDiskBytes: freeDisk()}
+	engine := newEngine()
+	out.Kubernetes, out.KubeletActive = versionOf(engine, kubeletProgram), runsKubelet(engine)
+	return json.NewEncoder(os.Stdout).Encode(out)
 }
 
 // eventsPoll is how often the file of events is read.

@@ -24,7 +24,7 @@ import (
 func dataDirs() []string {
 	return []string{
 		"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/cni", "/run/containerd", "/run/kubeadm", "/run/cluster-api",
-		"/var/log/pods", "/var/log/containers", "/etc/cni/net.d", "/etc/kubernetes/pki", "/etc/kubernetes/manifests",
+		"/var/log/pods", "/var/log/containers", "/etc/cni/net.d", "/etc/kubernetes/pki", "/etc/kubernetes/manifests", "/etc/kubernetes/tmp",
 	}
 }
 
@@ -86,7 +86,7 @@ func (a *agent) try(err error) {
 
 // stop ends everything that runs for the node.
 func (a *agent) stop() {
-	for _, unit := range []string{Unit, "drover-endpoint", "drover-addresses", "kubelet"} {
+	for _, unit := range []string{Unit, UpgradeUnit, "drover-endpoint", "drover-addresses", "kubelet"} {
 		a.try(a.engine.Run("systemctl", "disable", "--now", unit))
 	}
 	for _, pid := range scripts() {
@@ -133,7 +133,7 @@ func ours() []int {
 		}
 		program, _ := os.Readlink(filepath.Join(dir, "exe"))
 		groups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
-		if strings.HasPrefix(program, node.ServerDir+"/bin/") || bytes.Contains(groups, []byte("kubepods")) {
+		if strings.HasPrefix(program, node.ServerDir+"/bin/") || strings.HasPrefix(program, nextDir+"/") || bytes.Contains(groups, []byte("kubepods")) {
 			out = append(out, pid)
 		}
 	}

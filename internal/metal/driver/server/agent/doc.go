@@ -4,6 +4,7 @@
 //
 //	driver ──ssh──▶ agent put ──▶ spec, unit drover-provision ──▶ agent provision ──▶ kubelet
 //	       ──ssh──▶ agent events ◀──────── file of events ◀──────────┘
+//	       ──ssh──▶ agent put-upgrade ──▶ unit drover-upgrade ──▶ agent upgrade ──▶ kubeadm
 //	       ──ssh──▶ agent clean ──▶ stop, restore, verify
 //
 // The units that it leaves behind need neither the driver nor a running agent. It never decides

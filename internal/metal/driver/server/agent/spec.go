@@ -23,6 +23,8 @@ const (
 	StateDir = "/var/lib/drover-server"
 	// Unit provisions the server, also after a reboot, until that is complete.
 	Unit = "drover-provision.service"
+	// UpgradeUnit upgrades Kubernetes on the server, also after a reboot, until that has ended.
+	UpgradeUnit = "drover-upgrade.service"
 )
 
 // Spec is what a server becomes. It contains secrets.
@@ -59,6 +61,8 @@ const (
 	Executing Phase = "Executing"
 	// Done means that the userdata was executed, successfully or not.
 	Done Phase = "Done"
+	// Upgrading means that a server that was provisioned gets another version of Kubernetes.
+	Upgrading Phase = "Upgrading"
 	// CleaningUp means that the server is being restored.
 	CleaningUp Phase = "CleaningUp"
 )
@@ -72,6 +76,8 @@ type State struct {
 	Tables []string `json:"tables,omitempty"`
 	// Hostname is the former host name.
 	Hostname string `json:"hostname,omitempty"`
+	// Upgrade is the last upgrade in place.
+	Upgrade *Upgraded `json:"upgrade,omitempty"`
 }
 
 func path(name string) string { return filepath.Join(StateDir, name) }
