@@ -425,6 +425,24 @@ func (f *fleet) files(s driver.Server) map[string]bool {
 	return out
 }
 
+// movesAddresses gives a machine an elastic address and takes it away.
+func (f *fleet) movesAddresses(d *Driver, id string, s driver.Server) {
+	f.t.Helper()
+	elastic := f.next
+	for range 20 {
+		elastic = elastic.Next()
+	}
+	for _, step := range []struct {
+		addresses []netip.Addr
+		not       string
+	}{{[]netip.Addr{elastic}, ""}, {nil, "! "}} {
+		if err := d.SetAddresses(f.t.Context(), id, step.addresses); err != nil {
+			f.t.Fatal(err)
+		}
+		f.eventually(s, step.not+"ip -4 -o addr show | grep -wF '"+elastic.String()+"/32'")
+	}
+}
+
 // TestServersBecomeACluster makes two servers with a real OpenSSH server the nodes of a cluster.
 // The agent is killed on the way, and metal is restarted. Their Kubernetes is upgraded in place.
 // Then both servers are restored.
@@ -473,6 +491,7 @@ func TestServersBecomeACluster(t *testing.T) {
 		t.Errorf("providerID %q, want %q", got, want)
 	}
 
+	f.movesAddresses(d, first.ID, one)
 	second := sink.device(two, old, joinUserdata(one.Facts.Address.Addr().String()))
 	if err := d.Ensure(t.Context(), second, driver.On); err != nil {
 		t.Fatal(err)

@@ -321,15 +321,21 @@ func (m *machine) setAddresses() error {
 	return nil // A server that can't be reached hasn't failed.
 }
 
+// setAddressesOn sets the addresses, again if others are wanted once that is recorded: until then,
+// nothing else notices the change.
 func (m *machine) setAddressesOn(ctx context.Context, c *remote.Client) error {
-	wanted := m.wanted()
-	if m.hasAddresses(wanted) {
-		return nil
+	for {
+		wanted := m.wanted()
+		if m.hasAddresses(wanted) {
+			return nil
+		}
+		if err := runAgent(ctx, c, "addresses "+textOf(wanted), remote.Streams{}); err != nil {
+			return fmt.Errorf("setting elastic addresses: %w", err)
+		}
+		if err := m.mark(elasticFile, textOf(wanted)); err != nil {
+			return err
+		}
 	}
-	if err := runAgent(ctx, c, "addresses "+textOf(wanted), remote.Streams{}); err != nil {
-		return fmt.Errorf("setting elastic addresses: %w", err)
-	}
-	return m.mark(elasticFile, textOf(wanted))
 }
 
 // contains reports whether a file has exactly this content.
