@@ -425,6 +425,23 @@ func (f *fleet) files(s driver.Server) map[string]bool {
 	return out
 }
 
+// rejectsUnfitServers breaks a server in ways that an inspection must find, and repairs it.
+func (f *fleet) rejectsUnfitServers(d *Driver, s driver.Server) {
+	f.t.Helper()
+	for name, tt := range map[string]struct{ breaks, repairs, check string }{
+		"a full disk": {"mount -t tmpfs -o size=64m full /var/lib", "umount /var/lib", "disk"},
+		// Servers share the clock of this host, so the program shows another one.
+		"a wrong clock": {`printf '#!/bin/sh\nexec /usr/bin/date -d "1 hour" "$@"\n' > /usr/local/bin/date; chmod 755 /usr/local/bin/date`, "rm /usr/local/bin/date", "clock"},
+	} {
+		f.run(s, tt.breaks)
+		_, problems, err := d.Inspect(f.t.Context(), s)
+		f.run(s, tt.repairs)
+		if err != nil || len(problems) != 1 || problems[0].Check != tt.check || problems[0].Remedy == "" {
+			f.t.Errorf("%s: found %+v, %v", name, problems, err)
+		}
+	}
+}
+
 // movesAddresses gives a machine an elastic address and takes it away.
 func (f *fleet) movesAddresses(d *Driver, id string, s driver.Server) {
 	f.t.Helper()
@@ -459,6 +476,9 @@ func TestServersBecomeACluster(t *testing.T) {
 		}
 		if facts.Address.Addr().String() != s.SSH.Host || facts.Arch == "" || facts.CPUs == 0 {
 			t.Fatalf("got the facts %+v", facts)
+		}
+		if len(servers) == 0 {
+			f.rejectsUnfitServers(d, s)
 		}
 		s.Facts, s.SSH = facts, unreliable(t, s)
 		servers = append(servers, s)
