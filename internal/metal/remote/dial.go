@@ -226,7 +226,7 @@ func readKey(file, passphrase string) (ssh.Signer, error) {
 	var missing *ssh.PassphraseMissingError
 	if errors.As(err, &missing) {
 		if passphrase == "" {
-			return nil, &Error{Problem: fmt.Sprintf("the private key %q has a passphrase", file), Remedy: "give it with --ask-passphrase, or use an agent with --ssh-agent"}
+			return nil, &Error{Problem: fmt.Sprintf("the private key %q has a passphrase", file), Remedy: "pipe it into --passphrase-stdin, or use an agent with --ssh-agent"}
 		}
 		signer, err = ssh.ParsePrivateKeyWithPassphrase(data, []byte(passphrase))
 	}

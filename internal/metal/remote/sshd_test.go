@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,13 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
+	return startServer(t, "PasswordAuthentication no", nil)
+}
+
+// startServer starts a server with a setting. The wrapper, if there is one, is a command that
+// executes its arguments.
+func startServer(t *testing.T, setting string, wrapper []string) *server {
+	t.Helper()
 	sshd, err := exec.LookPath("/usr/sbin/sshd")
 	if err != nil {
 		t.Skip("needs openssh-server")
@@ -50,8 +59,9 @@ func newServer(t *testing.T) *server {
 	write(t, filepath.Join(s.dir, "authorized_keys"), string(ssh.MarshalAuthorizedKey(public)))
 	port := freePort(t)
 	config := filepath.Join(s.dir, "sshd_config")
-	write(t, config, fmt.Sprintf("ListenAddress 127.0.0.1:%d\nHostKey %s/host\nAuthorizedKeysFile %[2]s/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n", port, s.dir))
-	cmd := exec.Command(sshd, "-D", "-e", "-f", config)
+	write(t, config, fmt.Sprintf("ListenAddress 127.0.0.1:%d\nHostKey %s/host\nAuthorizedKeysFile %[2]s/authorized_keys\nStrictModes no\nUsePAM no\n%s\nPermitRootLogin yes\nPidFile none\n", port, s.dir, setting))
+	argv := append(slices.Clone(wrapper), sshd, "-D", "-e", "-f", config)
+	cmd := exec.Command(argv[0], argv[1:]...)
 	// Not a pipe: children of sshd outlive it.
 	log, err := os.Create(filepath.Join(s.dir, "log"))
 	if err != nil {
@@ -85,6 +95,51 @@ func newServer(t *testing.T) *server {
 			t.Fatal(err)
 		}
 	}
+}
+
+// sudo stands for the program of that name, of which few hosts have a configuration for tests. Only
+// one user may use it.
+const sudo = `#!/bin/sh
+if [ "$(id -un)" != shepherd ]; then echo "sudo: a password is required" >&2; exit 1; fi
+if [ "$1 $2" != "-n --" ]; then echo "usage: sudo -n -- COMMAND" >&2; exit 2; fi
+shift 2
+AS_ROOT=yes exec "$@"
+`
+
+// newAccountServer is a real OpenSSH server that knows two more users, shepherd and stranger, who
+// have a password. It sees other accounts than this host, in a mount namespace of its own.
+func newAccountServer(t *testing.T, password string) *server {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a mount namespace needs root")
+	}
+	hash := exec.Command("openssl", "passwd", "-6", "-stdin")
+	hash.Stdin = strings.NewReader(password)
+	secret, err := hash.Output()
+	if err != nil {
+		t.Skip("needs openssl:", err)
+	}
+	accounts, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, shadow := t.TempDir(), ""
+	for i, name := range []string{"shepherd", "stranger"} {
+		accounts = fmt.Appendf(accounts, "%s:x:%d:%[2]d::/:/bin/sh\n", name, 12345+i)
+		shadow += fmt.Sprintf("%s:%s:19000:0:99999:7:::\n", name, strings.TrimSpace(string(secret)))
+	}
+	for name, content := range map[string]string{"passwd": string(accounts), "shadow": shadow, "bin/sudo": sudo} {
+		if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const script = `mount --bind "$0/passwd" /etc/passwd; mount --bind "$0/shadow" /etc/shadow; mount --bind "$0/bin" /usr/local/bin; exec "$@"`
+	s := startServer(t, "PasswordAuthentication yes", []string{"unshare", "--mount", "sh", "-ec", script, dir})
+	s.User, s.KeyFile = "shepherd", ""
+	return s
 }
 
 func freePort(t *testing.T) int {
@@ -195,6 +250,45 @@ func TestCommandsAndFiles(t *testing.T) {
 	}
 }
 
+func TestPasswordsAndSudo(t *testing.T) {
+	s := newAccountServer(t, "open sesame")
+	secrets := driver.Secrets{Password: "open sesame"}
+	c := dial(t, Options{SSH: s.SSH, Secrets: secrets})
+	for name, run := range map[string]struct {
+		do   func(context.Context, string, Streams) error
+		want string
+	}{
+		"as root, with sudo":       {c.Root, "shepherd is root: yes, it's so\n"},
+		"as the user, who logs in": {c.User, "shepherd is root: , it's so\n"},
+	} {
+		var out bytes.Buffer
+		if err := run.do(t.Context(), `echo "$(id -un) is root: $AS_ROOT, it's so"`, Streams{Out: &out}); err != nil || out.String() != run.want {
+			t.Errorf("%s: got %q, %v; want %q", name, out.String(), err, run.want)
+		}
+	}
+	var exit *ExitError
+	if err := c.Root(t.Context(), "echo broken >&2; exit 7", Streams{}); !errors.As(err, &exit) || exit.Code != 7 || exit.Stderr != "broken" {
+		t.Errorf("a command that fails below sudo: %v", err)
+	}
+	stranger := s.SSH
+	stranger.User = "stranger"
+	err := dial(t, Options{SSH: stranger, Secrets: secrets}).Root(t.Context(), "true", Streams{})
+	if !errors.As(err, &exit) || !strings.Contains(exit.Stderr, "a password is required") {
+		t.Errorf("a user who may not use sudo: %v", err)
+	}
+	_, err = Dial(t.Context(), Options{SSH: s.SSH, Secrets: driver.Secrets{Password: "please"}})
+	var problem *Error
+	if !errors.As(err, &problem) || !strings.Contains(problem.Problem, "refuses to log in shepherd") {
+		t.Errorf("a wrong password: %v", err)
+	}
+	behind := newServer(t)
+	behind.Bastion = &s.SSH
+	dial(t, Options{SSH: behind.SSH, Secrets: driver.Secrets{BastionPassword: "open sesame"}})
+	if _, err := Dial(t.Context(), Options{SSH: behind.SSH, Secrets: secrets}); err == nil || !strings.Contains(err.Error(), "bastion") {
+		t.Errorf("a bastion without its password: %v", err)
+	}
+}
+
 func TestBastion(t *testing.T) {
 	bastion, s := newServer(t), newServer(t)
 	s.Bastion = &bastion.SSH
@@ -256,6 +350,9 @@ func TestKeys(t *testing.T) {
 			var problem *Error
 			if err != nil && (!errors.As(err, &problem) || problem.Remedy == "") {
 				t.Errorf("no remedy for %v", err)
+			}
+			if err != nil && strings.Contains(problem.Remedy, "passphrase") && !strings.Contains(problem.Remedy, "--passphrase-stdin") {
+				t.Errorf("the remedy names no flag: %q", problem.Remedy)
 			}
 		})
 	}
