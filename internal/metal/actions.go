@@ -21,7 +21,15 @@ func actOnDevice(c *call) (*reply, error) {
 	if req.Type == actionUpgrade {
 		return c.upgradeDevice(d.ID, req.KubernetesVersion)
 	}
-	err = c.change(d.ID, func(tx *store.Tx, d *store.Device) error {
+	if err := c.act(d.ID, &req); err != nil {
+		return nil, err
+	}
+	return accepted()
+}
+
+// act records an action on a device, which the controller performs.
+func (c *call) act(id string, req *api.DeviceAction) error {
+	err := c.change(id, func(tx *store.Tx, d *store.Device) error {
 		t, err := act(d.State, req.Type)
 		if err != nil {
 			return err
@@ -32,14 +40,14 @@ func actOnDevice(c *call) (*reply, error) {
 		if req.Type == actionReinstall && d.Userdata == store.UserdataDeleted {
 			return errUserdataGone
 		}
-		t.apply(d, &req)
+		t.apply(d, req)
 		return c.addEvents(tx, d, []store.Event{{Type: t.event, Body: t.body, Time: c.now()}})
 	})
 	if err != nil {
-		return nil, notFound(err)
+		return notFound(err)
 	}
-	c.devices.enqueue(d.ID)
-	return accepted()
+	c.devices.enqueue(id)
+	return nil
 }
 
 func (t transition) apply(d *store.Device, req *api.DeviceAction) {

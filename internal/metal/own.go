@@ -42,11 +42,16 @@ func getConsole(c *call) (*reply, error) {
 	if err != nil {
 		return nil, request.Refuse(http.StatusNotFound, "Reading the console of %s failed: %v", d.Hostname, err)
 	}
+	return streamed(in), nil
+}
+
+// streamed responds with text as it arrives.
+func streamed(in io.ReadCloser) *reply {
 	return &reply{status: http.StatusOK, stream: func(w http.ResponseWriter, _ *http.Request) {
 		defer in.Close()
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.Copy(flushing{w, http.NewResponseController(w)}, in)
-	}}, nil
+	}}
 }
 
 // flushing flushes after every write, for clients that follow.

@@ -141,6 +141,8 @@ func extensions() map[string]func(*call) (*reply, error) {
 		"DELETE /drover/v1/servers/{server}":                            ofInventory(removeServer),
 		"POST /drover/v1/servers/{server}/check":                        ofInventory(checkServer),
 		"POST /drover/v1/servers/{server}/reset":                        ofInventory(resetServer),
+		"POST /drover/v1/servers/{server}/power":                        ofInventory(powerServer),
+		"GET /drover/v1/servers/{server}/console":                       ofInventory(serverConsole),
 		"GET /drover/v1/projects/{project}/backups/{cluster}":           listBackups,
 		"PUT /drover/v1/projects/{project}/backups/{cluster}/{name}":    putBackup,
 		"DELETE /drover/v1/projects/{project}/backups/{cluster}/{name}": deleteBackup,

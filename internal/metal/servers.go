@@ -16,6 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/inventory"
 	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 // maxServersInInventory bounds the inventory, since a claim reads all of it.
@@ -34,21 +35,53 @@ func ofInventory(handle func(*call) (*reply, error)) func(*call) (*reply, error)
 	}
 }
 
-// apiServer returns a server as clients see it, without secrets.
-func apiServer(s *inventory.Server) api.Server {
+// apiServer returns a server as clients see it, with its user and without secrets.
+func apiServer(tx *store.Tx, s *inventory.Server) (api.Server, error) {
 	out := api.Server{Server: *s, EffectivePlan: s.EffectivePlan(), HasSecrets: len(s.Sealed) > 0}
 	out.Sealed = nil
-	return out
+	if !s.Held() {
+		return out, nil
+	}
+	d, err := tx.Devices().Get(s.DeviceID)
+	if errors.Is(err, store.ErrNotFound) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	owner := tags.OwnerOf(d.Tags)
+	out.User = &api.ServerUser{Hostname: d.Hostname, State: d.State, Namespace: owner.Namespace, Cluster: owner.Cluster}
+	return out, nil
+}
+
+// okServer responds with a server.
+func (c *call) okServer(s *inventory.Server) (*reply, error) {
+	var out api.Server
+	err := c.store.View(func(tx *store.Tx) (err error) {
+		out, err = apiServer(tx, s)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok(out)
 }
 
 func listServers(c *call) (*reply, error) {
 	out := api.Servers{Servers: []api.Server{}}
 	err := c.store.View(func(tx *store.Tx) error {
 		all, err := tx.AllServers()
-		for _, s := range all {
-			out.Servers = append(out.Servers, apiServer(s))
+		if err != nil {
+			return err
 		}
-		return err
+		for _, s := range all {
+			shown, err := apiServer(tx, s)
+			if err != nil {
+				return err
+			}
+			out.Servers = append(out.Servers, shown)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -66,16 +99,21 @@ func (c *call) server(tx *store.Tx) (*inventory.Server, error) {
 	return s, err
 }
 
-func getServer(c *call) (*reply, error) {
-	var s *inventory.Server
-	err := c.store.View(func(tx *store.Tx) (err error) {
+// findServer returns the server that the path names.
+func (c *call) findServer() (s *inventory.Server, err error) {
+	err = c.store.View(func(tx *store.Tx) (err error) {
 		s, err = c.server(tx)
 		return err
 	})
+	return s, err
+}
+
+func getServer(c *call) (*reply, error) {
+	s, err := c.findServer()
 	if err != nil {
 		return nil, err
 	}
-	return ok(apiServer(s))
+	return c.okServer(s)
 }
 
 // importServers adds and updates servers, all or none.
@@ -232,10 +270,20 @@ func editServer(c *call) (*reply, error) {
 	if s.State == inventory.Discovered {
 		c.inspections.queue.Add(s.ID)
 	}
-	return ok(apiServer(s))
+	return c.okServer(s)
 }
 
+// removeServer removes a server from the inventory. It is restored before if the request asks for
+// it.
 func removeServer(c *call) (*reply, error) {
+	if wipe := c.r.URL.Query().Get("wipe"); wipe != "" {
+		if err := inventory.CheckWipe(wipe); err != nil {
+			return nil, request.Unprocessable(err.Error())
+		}
+		if _, err := c.onServer(func(id string) (*inventory.Server, error) { return c.inspections.reset(c.r.Context(), id) }); err != nil {
+			return nil, err
+		}
+	}
 	err := c.store.Update(func(tx *store.Tx) error {
 		s, err := c.server(tx)
 		if err != nil {
@@ -263,15 +311,18 @@ func checkServer(c *call) (*reply, error) {
 
 // resetServer restores a server now.
 func resetServer(c *call) (*reply, error) {
+	var req api.ServerReset
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	if err := inventory.CheckWipe(req.Wipe); err != nil {
+		return nil, request.Unprocessable(err.Error())
+	}
 	return c.onServer(func(id string) (*inventory.Server, error) { return c.inspections.reset(c.r.Context(), id) })
 }
 
 func (c *call) onServer(do func(id string) (*inventory.Server, error)) (*reply, error) {
-	var s *inventory.Server
-	err := c.store.View(func(tx *store.Tx) (err error) {
-		s, err = c.server(tx)
-		return err
-	})
+	s, err := c.findServer()
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +334,7 @@ func (c *call) onServer(do func(id string) (*inventory.Server, error)) (*reply, 
 	if err != nil {
 		return nil, err
 	}
-	return ok(apiServer(s))
+	return c.okServer(s)
 }
 
 // putServer writes a server together with its hardware reservation.

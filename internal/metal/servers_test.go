@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"os"
@@ -25,6 +26,9 @@ type serverDriver struct {
 	problems map[string][]driver.Problem
 	unclean  map[string]error
 	cleaned  map[string]int
+	// powered are the changes of the power of servers, and powerFails is why they fail.
+	powered    []string
+	powerFails error
 }
 
 func newServerDriver() *serverDriver {
@@ -51,6 +55,17 @@ func (d *serverDriver) Clean(_ context.Context, s driver.Server) error {
 	defer d.mu.Unlock()
 	d.cleaned[s.Name]++
 	return d.unclean[s.Name]
+}
+
+func (d *serverDriver) PowerServer(_ context.Context, s driver.Server, action driver.ServerPower) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.powered = append(d.powered, s.Name+" "+string(action))
+	return d.powerFails
+}
+
+func (d *serverDriver) ServerConsole(_ context.Context, s driver.Server, follow bool) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(fmt.Sprintf("log of %s, follow %t", s.Name, follow))), nil
 }
 
 func (d *serverDriver) Remove(ctx context.Context, id string) error {
@@ -88,6 +103,12 @@ func newServerWorld(t *testing.T, names ...string) *serverWorld {
 		w.awaitServer(name, inventory.Ready)
 	}
 	return w
+}
+
+// cleanings returns how often a server was restored without its device.
+func (w *serverWorld) cleanings(name string) (n int) {
+	w.driver.set(func() { n = w.driver.cleaned[name] })
+	return n
 }
 
 func entry(name, host string) inventory.Entry {
@@ -323,7 +344,15 @@ func TestEditAndRemoveServers(t *testing.T) {
 	w.admins(http.StatusUnprocessableEntity, "POST", "/drover/v1/servers/one/reset", nil, nil)
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+d.ID+"?force_delete=true", nil, nil)
 	w.awaitDeleted(d.ID)
-	w.admins(http.StatusNoContent, "DELETE", "/drover/v1/servers/one", nil, nil)
+	w.admins(http.StatusUnprocessableEntity, "DELETE", "/drover/v1/servers/one?wipe=disks", nil, nil)
+	w.admins(http.StatusUnprocessableEntity, "POST", "/drover/v1/servers/one/reset", api.ServerReset{Wipe: "disks"}, nil)
+	if n := w.cleanings("one"); n != 0 {
+		t.Errorf("a wipe that is not supported cleaned the server %d times", n)
+	}
+	w.admins(http.StatusNoContent, "DELETE", "/drover/v1/servers/one?wipe=kubernetes", nil, nil)
+	if n := w.cleanings("one"); n != 1 {
+		t.Errorf("the server was cleaned %d times before it was removed", n)
+	}
 	w.admins(http.StatusNotFound, "GET", "/drover/v1/servers/one", nil, nil)
 }
 

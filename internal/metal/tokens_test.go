@@ -125,6 +125,8 @@ var audience = map[string]int{
 	"DELETE /drover/v1/servers/{server}":                       owners,
 	"POST /drover/v1/servers/{server}/check":                   owners,
 	"POST /drover/v1/servers/{server}/reset":                   owners,
+	"POST /drover/v1/servers/{server}/power":                   owners,
+	"GET /drover/v1/servers/{server}/console":                  owners,
 
 	"GET /drover/v1/projects/{project}/backups/{cluster}":           owners,
 	"PUT /drover/v1/projects/{project}/backups/{cluster}/{name}":    owners,

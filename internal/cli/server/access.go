@@ -20,7 +20,8 @@ import (
 // spec holds the flags that describe a server, for add and edit.
 type spec struct {
 	ssh, identityFile, bastion, bastionIdentityFile, hostKey string
-	agent, passwordStdin, passphraseStdin                    bool
+	agent                                                    bool
+	passwordStdin, passphraseStdin, bastionPasswordStdin     bool
 	plan, metro, facility, project, disk                     string
 	labels                                                   []string
 }
@@ -35,13 +36,14 @@ func (s *spec) addFlags(cmd *cobra.Command) {
 	f.StringVar(&s.hostKey, "host-key", "", "public `key` of the server, as in a known_hosts file (default: pin the one that it presents first)")
 	f.StringVar(&s.bastion, "bastion", "", "`USER@HOST[:PORT]` of the SSH server through which this one is reached")
 	f.StringVar(&s.bastionIdentityFile, "bastion-identity-file", "", "`file` with the private key for the bastion (default: that of the server)")
+	f.BoolVar(&s.bastionPasswordStdin, "bastion-password-stdin", false, "read the password for the bastion from standard input; a key is safer")
 	f.StringVar(&s.plan, "plan", "", "`plan` under which machines order the server (default: server.small, server.medium or server.large, by its size)")
 	f.StringVar(&s.metro, "metro", "", "`metro` in which the server is (default: it serves all)")
 	f.StringVar(&s.facility, "facility", "", "`facility` of that metro")
 	f.StringVar(&s.project, "project", "", "`ID` of the project to reserve the server for; the reservation has the ID of the server")
 	f.StringVar(&s.disk, "disk", "", "`device` of the operating system, such as /dev/sda")
 	f.StringArrayVar(&s.labels, "label", nil, "`KEY=VALUE` label; may be repeated")
-	cmd.MarkFlagsMutuallyExclusive("password-stdin", "passphrase-stdin")
+	cmd.MarkFlagsMutuallyExclusive("password-stdin", "passphrase-stdin", "bastion-password-stdin")
 }
 
 // apply changes what the flags name.
@@ -128,8 +130,11 @@ func parseTarget(flag, text string) (*driver.SSH, error) {
 const maxSecret = 1 << 10
 
 func (s *spec) readSecret(io *ui.IO, e *inventory.Entry) error {
-	if !s.passwordStdin && !s.passphraseStdin {
+	if !s.passwordStdin && !s.passphraseStdin && !s.bastionPasswordStdin {
 		return nil
+	}
+	if s.bastionPasswordStdin && e.SSH.Bastion == nil {
+		return ui.Usagef("--bastion-password-stdin: the server has no bastion: add --bastion USER@HOST")
 	}
 	data, err := stdio.ReadAll(stdio.LimitReader(io.In, maxSecret))
 	if err != nil {
@@ -139,9 +144,12 @@ func (s *spec) readSecret(io *ui.IO, e *inventory.Entry) error {
 	if secret == "" {
 		return ui.Usagef("standard input is empty: pipe the secret into the command")
 	}
-	if s.passwordStdin {
+	switch {
+	case s.passwordStdin:
 		e.Secrets.Password = secret
-	} else {
+	case s.bastionPasswordStdin:
+		e.Secrets.BastionPassword = secret
+	default:
 		e.Secrets.KeyPassphrase = secret
 	}
 	return nil

@@ -101,6 +101,13 @@ func TestCommandsManageTheInventory(t *testing.T) {
 	}
 	s.fails("no SSH server answers", "check", "node-1")
 	s.fails("no SSH server answers", "reset", "node-1")
+	s.fails("erase the disk from other media", "reset", "node-1", "--wipe", "disks")
+	s.fails("power off requires confirmation: use --yes", "power", "off", "node-1")
+	s.fails("no SSH server answers", "power", "off", "node-1", "--yes")
+	s.fails("press its power button", "power", "on", "node-1")
+	s.fails("no SSH server answers", "console", "node-1", "--follow")
+	s.fails("no SSH server answers", "remove", "node-1", "--wipe", "kubernetes")
+	s.fails("erase the disk from other media", "remove", "node-1", "--wipe", "disks")
 	s.must("address: 127.0.0.1", "export", "--format", "k0sctl")
 	s.must("node-1 removed", "remove", "node-1")
 	s.fails("not found", "describe", "node-1")

@@ -58,10 +58,18 @@ func table(w stdio.Writer, all []api.Server) error {
 	var rows [][]string
 	for _, s := range all {
 		rows = append(rows, []string{
-			s.Name, stateOf(s), cmp.Or(s.EffectivePlan, "-"), cmp.Or(s.Metro, "any"), addressOf(s), cmp.Or(s.DeviceID, "-"), problemOf(s),
+			s.Name, stateOf(s), cmp.Or(s.EffectivePlan, "-"), cmp.Or(s.Metro, "any"), addressOf(s), cmp.Or(userOf(s), "-"), problemOf(s),
 		})
 	}
 	return ui.Table(w, []string{"NAME", "STATE", "PLAN", "METRO", "ADDRESS", "MACHINE", "PROBLEM"}, rows)
+}
+
+// userOf returns cluster/hostname of the machine that has the server, or "".
+func userOf(s api.Server) string {
+	if s.User != nil {
+		return s.User.Name()
+	}
+	return s.DeviceID
 }
 
 func stateOf(s api.Server) string {
@@ -126,7 +134,11 @@ func describe(w stdio.Writer, s api.Server) error {
 	line("Name", s.Name)
 	line("ID", s.ID)
 	line("State", fmt.Sprintf("%s since %s", stateOf(s), s.Since.Format(time.RFC3339)))
-	line("Machine", s.DeviceID)
+	line("Machine", userOf(s))
+	if s.User != nil {
+		line("Namespace", s.User.Namespace)
+		line("Device", fmt.Sprintf("%s, %s", s.DeviceID, s.User.State))
+	}
 	line("Plan", s.EffectivePlan)
 	line("Place", strings.Trim(s.Metro+"/"+s.Facility, "/"))
 	line("Project", s.Project)

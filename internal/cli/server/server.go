@@ -1,6 +1,6 @@
 // Package server holds the commands for the inventory of servers that users own: add, import,
-// export, list, describe, check, edit, drain, reset and remove. They parse and print; metal does
-// the work.
+// export, list, describe, check, edit, drain, power, console, reset and remove. They parse and
+// print; metal does the work.
 package server
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/inventory"
 )
 
 const serversPath = "/drover/v1/servers"
@@ -46,7 +47,7 @@ Only the administrator of the metal service, on this host, may use these command
 	cmd.PersistentFlags().StringVar(&f.dir, "metal-home", "", "`directory` with the state of the metal service (default $DROVER_METAL_HOME, or ~/.drover-metal)")
 	_ = cmd.MarkPersistentFlagDirname("metal-home")
 	cmd.AddCommand(
-		newAdd(io, f), newImport(io, f), newExport(io, f), newList(io, f), newDescribe(io, f), newCheck(io, f), newEdit(io, f), newDrain(io, f), newReset(io, f), newRemove(io, f),
+		newAdd(io, f), newImport(io, f), newExport(io, f), newList(io, f), newDescribe(io, f), newCheck(io, f), newEdit(io, f), newDrain(io, f), newPower(io, f), newConsole(io, f), newReset(io, f), newRemove(io, f),
 	)
 	return cmd
 }
@@ -97,19 +98,17 @@ func (f *homeFlag) complete(cmd *cobra.Command, args []string, _ string) ([]cobr
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// onServer returns a command that calls one route of a server and prints its state.
-func (f *homeFlag) onServer(io *ui.IO, doing, verb string) func(cmd *cobra.Command, args []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		c, err := f.open()
-		if err != nil {
-			return err
-		}
-		var s api.Server
-		if err := c.Do(cmd.Context(), http.MethodPost, pathOf(args[0], verb), nil, &s); err != nil {
-			return fmt.Errorf("%s server %q: %w", doing, args[0], err)
-		}
-		return printResult(io, s)
+// onServer calls one route of a server and prints its state.
+func (f *homeFlag) onServer(ctx context.Context, io *ui.IO, path string, body any) error {
+	c, err := f.open()
+	if err != nil {
+		return err
 	}
+	var s api.Server
+	if err := c.Do(ctx, http.MethodPost, path, body, &s); err != nil {
+		return err
+	}
+	return printResult(io, s)
 }
 
 // printResult prints the state of a server, and fails if there are problems.
@@ -142,12 +141,18 @@ with remedies, and the exit code is 1.`,
 		Example:           `  drover server check node-1`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: f.complete,
-		RunE:              f.onServer(io, "checking", "check"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.onServer(cmd.Context(), io, pathOf(args[0], "check"), nil); err != nil {
+				return fmt.Errorf("checking server %q: %w", args[0], err)
+			}
+			return nil
+		},
 	}
 }
 
 func newReset(io *ui.IO, f *homeFlag) *cobra.Command {
-	return &cobra.Command{
+	wipe := inventory.WipeKubernetes
+	cmd := &cobra.Command{
 		Use:   "reset NAME",
 		Short: "Restore a server that failed, and check it again",
 		Long: `Remove what Drover has installed on a server that no machine uses, verify that, and
@@ -156,29 +161,56 @@ restored by deleting the machine.`,
 		Example:           `  drover server reset node-1`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: f.complete,
-		RunE:              f.onServer(io, "resetting", "reset"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := inventory.CheckWipe(wipe); err != nil {
+				return ui.Usagef("--wipe: %v", err)
+			}
+			if err := f.onServer(cmd.Context(), io, pathOf(args[0], "reset"), api.ServerReset{Wipe: wipe}); err != nil {
+				return fmt.Errorf("resetting server %q: %w", args[0], err)
+			}
+			return nil
+		},
 	}
+	addWipe(cmd, &wipe, "`data` to remove: kubernetes, which is all that Drover and Kubernetes have put on the server")
+	return cmd
+}
+
+func addWipe(cmd *cobra.Command, wipe *string, usage string) {
+	cmd.Flags().StringVar(wipe, "wipe", *wipe, usage)
+	_ = cmd.RegisterFlagCompletionFunc("wipe", cobra.FixedCompletions([]string{inventory.WipeKubernetes}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func newRemove(io *ui.IO, f *homeFlag) *cobra.Command {
-	return &cobra.Command{
+	wipe := ""
+	cmd := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove a server from the inventory",
 		Long: `Remove a server that no machine uses from the inventory, together with its secrets.
-Nothing on the server changes.`,
-		Example:           `  drover server remove node-1`,
+Nothing on the server changes, unless --wipe restores it first, as "drover server reset"
+does. If that fails, the server stays in the inventory.`,
+		Example: `  drover server remove node-1
+  drover server remove node-1 --wipe kubernetes`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: f.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := inventory.CheckWipe(wipe); err != nil {
+				return ui.Usagef("--wipe: %v", err)
+			}
 			c, err := f.open()
 			if err != nil {
 				return err
 			}
-			if err := c.Do(cmd.Context(), http.MethodDelete, pathOf(args[0]), nil, nil); err != nil {
+			path := pathOf(args[0])
+			if wipe != "" {
+				path += "?wipe=" + url.QueryEscape(wipe)
+			}
+			if err := c.Do(cmd.Context(), http.MethodDelete, path, nil, nil); err != nil {
 				return fmt.Errorf("removing server %q: %w", args[0], err)
 			}
 			fmt.Fprintf(io.Out, "%s removed\n", args[0])
 			return nil
 		},
 	}
+	addWipe(cmd, &wipe, "`data` to remove from the server first: kubernetes (default: none)")
+	return cmd
 }

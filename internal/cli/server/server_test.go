@@ -64,6 +64,10 @@ func TestFlagsDescribeAServer(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	jumped, err := entryOf(t, got, "sesame\n", "--bastion-password-stdin")
+	if err != nil || jumped.Secrets.BastionPassword != "sesame" || jumped.Secrets.Password != "hunter2" {
+		t.Errorf("got the secrets %+v, %v", jumped.Secrets, err)
+	}
 	// What an edit doesn't name stays, and an empty value removes.
 	edited, err := entryOf(t, got, "", "--plan", "", "--host-key", "ssh-ed25519 AAAA")
 	if err != nil {
@@ -88,6 +92,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		"no user":           {[]string{"--ssh", "192.0.2.1"}, "use USER@HOST"},
 		"no agent":          {[]string{"--ssh", "a@b", "--ssh-agent"}, "no agent runs"},
 		"an invalid label":  {[]string{"--ssh", "a@b", "--label", "x"}, "--label"},
+		"no bastion":        {[]string{"--ssh", "a@b", "--bastion-password-stdin"}, "add --bastion USER@HOST"},
 		"an empty password": {[]string{"--ssh", "a@b", "--password-stdin"}, "standard input is empty"},
 	} {
 		if _, err := entryOf(t, inventory.Entry{}, "", tt.args...); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -98,6 +103,7 @@ func TestFlagsAreChecked(t *testing.T) {
 
 func sample() api.Server {
 	s := api.Server{EffectivePlan: "server.small", HasSecrets: true}
+	s.DeviceID, s.User = "3a7c", &api.ServerUser{Hostname: "dev-cp-1", Cluster: "dev", Namespace: "team-a", State: "active"}
 	s.Name, s.State, s.Drained = "node-1", inventory.Discovered, true
 	s.SSH = &driver.SSH{User: "admin", Host: "192.0.2.1"}
 	s.Problems = []driver.Problem{{Check: "swap", Message: "swap is on", Remedy: "swapoff -a"}, {Check: "disk", Message: "full", Remedy: "free some"}}
@@ -109,7 +115,7 @@ func TestTableAndDescription(t *testing.T) {
 	if err := table(&out, []api.Server{sample()}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Discovered,Drained", "server.small", "192.0.2.1", "swap is on; and 1 more"} {
+	for _, want := range []string{"Discovered,Drained", "server.small", "192.0.2.1", "dev/dev-cp-1", "swap is on; and 1 more"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
@@ -118,7 +124,7 @@ func TestTableAndDescription(t *testing.T) {
 	if err := describe(&out, sample()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"admin@192.0.2.1:22", "stored, encrypted", "Try: swapoff -a"} {
+	for _, want := range []string{"admin@192.0.2.1:22", "stored, encrypted", "dev/dev-cp-1", "team-a", "3a7c, active", "Try: swapoff -a"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
@@ -148,5 +154,30 @@ func TestImportCompletesAccess(t *testing.T) {
 	}
 	if diff := cmp.Diff(&driver.SSH{Host: "192.0.2.5", User: "admin", KeyFile: "/home/shepherd/key"}, rows[0].SSH); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestPowerRequiresConfirmation(t *testing.T) {
+	for name, tt := range map[string]struct {
+		power power
+		in    string
+		ask   bool
+		want  string // part of the error; empty means that it is confirmed
+	}{
+		"yes":                    {power{question: "This restarts it."}, "yes\n", true, ""},
+		"no":                     {power{question: "This restarts it."}, "no\n", true, "canceled"},
+		"without a terminal":     {power{question: "This restarts it.", state: "reboot"}, "yes\n", false, "server node-1 (machine dev/dev-cp-1): power reboot requires confirmation: use --yes"},
+		"with --yes":             {power{question: "This restarts it.", yes: true}, "", false, ""},
+		"what doesn't interrupt": {power{}, "", false, ""},
+	} {
+		var asked bytes.Buffer
+		tt.power.io = &ui.IO{In: strings.NewReader(tt.in), Err: &asked, CanAsk: tt.ask}
+		err := tt.power.confirm(sample())
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+		if tt.ask && !strings.Contains(asked.String(), "Server node-1: machine dev/dev-cp-1. This restarts it.") {
+			t.Errorf("%s: asked %q", name, asked.String())
+		}
 	}
 }

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"io"
 	"net/netip"
 )
 
@@ -77,6 +78,26 @@ type Inspector interface {
 	// Clean removes everything that Drover has installed on a server, and verifies that.
 	Clean(ctx context.Context, s Server) error
 }
+
+// Operator is implemented by drivers that can restart servers which no machine has, and read what
+// happened on any server.
+type Operator interface {
+	// PowerServer shuts a server down or restarts it. It returns before that is complete.
+	PowerServer(ctx context.Context, s Server, action ServerPower) error
+	// ServerConsole returns the end of the log of a server and, if follow is set, later output until
+	// the context ends.
+	ServerConsole(ctx context.Context, s Server, follow bool) (io.ReadCloser, error)
+}
+
+// ServerPower is what happens to the power of a server. Without a management controller, nothing
+// turns it on.
+type ServerPower string
+
+// Values of ServerPower, as systemctl names them.
+const (
+	ShutDown ServerPower = "poweroff"
+	Restart  ServerPower = "reboot"
+)
 
 // Inventory is implemented by sinks that give machines servers.
 type Inventory interface {

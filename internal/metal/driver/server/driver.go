@@ -43,6 +43,8 @@ var (
 	_ driver.Driver    = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Upgrader  = (*Driver)(nil)
+	_ driver.Operator  = (*Driver)(nil)
+	_ driver.Console   = (*Driver)(nil)
 	_ driver.New       = New
 )
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ed25519"
@@ -460,6 +461,24 @@ func (f *fleet) movesAddresses(d *Driver, id string, s driver.Server) {
 	}
 }
 
+// readConsole reads what a server logs until a text appears.
+func readConsole(t *testing.T, d *Driver, s driver.Server, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	in, err := d.ServerConsole(ctx, s, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if strings.Contains(lines.Text(), want) {
+			return
+		}
+	}
+	t.Errorf("the console ended without %q", want)
+}
+
 // TestServersBecomeACluster makes two servers with a real OpenSSH server the nodes of a cluster.
 // The agent is killed on the way, and metal is restarted. Their Kubernetes is upgraded in place.
 // Then both servers are restored.
@@ -527,6 +546,7 @@ func TestServersBecomeACluster(t *testing.T) {
 	if old != version.Kubernetes {
 		d = f.upgradeBoth(sink, home, d, one, first, second)
 	}
+	readConsole(t, d, driver.Server{ID: one.ID, Name: one.Name, SSH: f.direct(one)}, "kubelet")
 	two.SSH = f.direct(two)
 	_, problems, err := d.Inspect(t.Context(), two)
 	if err != nil || !strings.Contains(fmt.Sprint(problems), "the server is still device "+second.ID) {

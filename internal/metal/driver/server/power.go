@@ -47,16 +47,31 @@ func (m *machine) shutDown(ctx context.Context, want driver.Machine) error {
 	if err := m.mark(offFile, status.BootID); err != nil {
 		return err
 	}
-	verb := "poweroff"
+	verb := driver.ShutDown
 	if want.Cycle {
-		verb = "reboot"
+		verb = driver.Restart
 	}
-	err = c.Root(ctx, "systemctl "+verb, remote.Streams{})
+	return switchPower(ctx, c, verb)
+}
+
+// switchPower shuts a server down or restarts it.
+func switchPower(ctx context.Context, c *remote.Client, verb driver.ServerPower) error {
+	err := c.Root(ctx, "systemctl "+string(verb), remote.Streams{})
 	var exit *remote.ExitError
-	if errors.As(err, &exit) {
+	if errors.As(err, &exit) || ctx.Err() != nil {
 		return err
 	}
 	return nil // The connection is lost with the server.
+}
+
+// PowerServer implements driver.Operator.
+func (d *Driver) PowerServer(ctx context.Context, s driver.Server, action driver.ServerPower) error {
+	c, err := d.dial(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return switchPower(ctx, c, action)
 }
 
 // powerOn waits until a server that was shut down has booted again. Somebody may have to press its
