@@ -70,7 +70,7 @@ export function ClusterPage({ store, id }: { store: State; id: string }) {
       )}
       <Diagram tree={detail.tree} failing={shown.health === "failing"} hidden={detail.hidden === true} now={now} />
       <div class="columns">
-        <Gantt operation={detail.operation} ready={detail.why.ready} now={now} />
+        <Gantt operation={detail.operation} cluster={shown.name} ready={detail.why.ready} now={now} />
         <Installed detail={detail} show={showAddOn} />
       </div>
       <Nodes machines={detail.machines} now={now} />
@@ -216,7 +216,7 @@ function Conditions({ node, now }: { node: TreeNode; now: number }) {
 }
 
 // Gantt shows the stages of the creation or of the last change, with how long each took.
-function Gantt({ operation, ready, now }: { operation: Operation; ready: boolean; now: number }) {
+function Gantt({ operation, cluster, ready, now }: { operation: Operation; cluster: string; ready: boolean; now: number }) {
   const { stages } = operation;
   const begin = Date.parse(stages[0]?.at ?? "");
   const end = ready ? Date.parse(stages.at(-1)?.at ?? "") : now;
@@ -235,7 +235,7 @@ function Gantt({ operation, ready, now }: { operation: Operation; ready: boolean
       {operation.hidden ? <p class="dim">{operation.hidden} earlier machines are not shown</p> : null}
       <ol>{bars.map((b) => (
         <li key={b.name}>
-          <span class="what" title={b.name}>{b.name}</span>
+          <span class="what" title={b.name}>{b.name.replace(" " + cluster + "-", " ")}</span>
           <span class="track" aria-hidden="true"><i style={{ marginLeft: Math.min(b.left, 99) + "%", width: Math.max(b.width, 1) + "%" }} /></span>
           <span class="num">{duration(b.took)}</span>
         </li>

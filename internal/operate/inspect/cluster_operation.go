@@ -33,7 +33,7 @@ type Operation struct {
 func SpecChanged(o metav1.Object) metav1.Time {
 	var last metav1.Time
 	for _, f := range o.GetManagedFields() {
-		if f.Subresource == "" && f.Time != nil && f.Time.After(last.Time) && bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
+		if f.Time != nil && f.Time.After(last.Time) && bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
 			last = *f.Time
 		}
 	}

@@ -73,7 +73,7 @@ func TestSpecChangedIgnoresStatus(t *testing.T) {
 		t.Errorf("without managed fields the spec was changed at %s", got)
 	}
 	c.ManagedFields = []metav1.ManagedFieldsEntry{
-		entry(1, "", `{"f:spec":{"f:kubernetesVersion":{}}}`), entry(5, "", `{"f:spec":{}}`), entry(7, "", `{"f:metadata":{"f:finalizers":{}}}`), entry(9, "status", `{"f:status":{}}`), {},
+		entry(1, "", `{"f:spec":{"f:kubernetesVersion":{}}}`), entry(5, "scale", `{"f:spec":{"f:replicas":{}}}`), entry(7, "", `{"f:metadata":{"f:finalizers":{}}}`), entry(9, "status", `{"f:status":{}}`), {},
 	}
 	if got := SpecChanged(c); !got.Time.Equal(epoch.Add(5 * time.Minute)) {
 		t.Errorf("the spec was changed at %s, want the fifth minute", got)
