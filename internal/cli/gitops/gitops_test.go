@@ -146,8 +146,10 @@ func TestStatusTable(t *testing.T) {
 			{Name: "one", Revision: "main@sha1:0123456789abcdef", State: "Ready", Changes: []string{"one-x"}},
 			{Name: "two", State: "BuildFailed", Message: "no such file", Missing: true},
 			{Name: "three", State: "Ready", MoreDifferences: 4, Differences: []model.FieldChange{
-				{Object: "Cluster/three", Path: "spec.a", Old: "1", New: "2"}, {Object: "Cluster/three", Path: "spec.b", New: "2"},
-				{Object: "FluxConfig/three", New: "exists"}, {Object: "Cluster/three", Path: "spec.c", Old: "1"},
+				{Object: "Cluster/three", Path: "spec.a", Old: "1", New: "2"},
+				{Object: "Cluster/three", Path: "spec.b", New: "2"},
+				{Object: "FluxConfig/three", New: "exists"},
+				{Object: "Cluster/three", Path: "spec.c", Old: "1"},
 			}},
 		},
 	}}), printEnabled(&out, &gitops.Enabled{URL: "ssh://git@git.example.com/fleet", Branch: "main", Namespaces: []string{"a", "b"}, Signed: true}))

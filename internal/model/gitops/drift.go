@@ -202,5 +202,5 @@ func sameValue(want, is any) bool {
 
 // hasUnit reports whether a quantity ends in a unit.
 func hasUnit(quantity string) bool {
-	return quantity != "" && !strings.Contains("0123456789.", quantity[len(quantity)-1:])
+	return quantity != "" && !strings.ContainsAny(quantity[len(quantity)-1:], "0123456789.")
 }

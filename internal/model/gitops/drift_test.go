@@ -77,7 +77,8 @@ func TestDriftComparesWhatTheFilesSpecify(t *testing.T) {
 					return map[string]any{}, nil
 				}
 				var object map[string]any
-				return object, yaml.Unmarshal([]byte(strings.Replace(driftLive, tt.from, tt.to, 1)), &object)
+				err := yaml.Unmarshal([]byte(strings.Replace(driftLive, tt.from, tt.to, 1)), &object)
+				return object, err
 			}
 			files := repository(map[string]string{root + "/workload-clusters/dev/eksa-cluster.yaml": driftFile})
 			got, err := gitops.Drift(files, root, func(string) bool { return true }, live)
@@ -109,7 +110,8 @@ func TestDriftLeavesOutWhatItCannotCompare(t *testing.T) {
 	missing := func(id document.ID) (map[string]any, error) {
 		if id.Kind == "Cluster" {
 			var object map[string]any
-			return object, yaml.Unmarshal([]byte(driftLive), &object)
+			err := yaml.Unmarshal([]byte(driftLive), &object)
+			return object, err
 		}
 		return nil, nil
 	}

@@ -80,7 +80,7 @@ func changeNode(g *droverv1.GitChange) *Node {
 func (p *Plane) GitWaiting(ctx context.Context) ([]Link, error) {
 	configs, changes := &anywherev1.FluxConfigList{}, &droverv1.GitChangeList{}
 	for _, list := range []client.ObjectList{configs, changes} {
-		if err := p.Client.List(ctx, list); ignoreUnreadable(err) != nil {
+		if err := ignoreUnreadable(p.Client.List(ctx, list)); err != nil {
 			return nil, wrap(err, "listing what waits for Git")
 		}
 	}

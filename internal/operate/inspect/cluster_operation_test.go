@@ -66,7 +66,7 @@ func TestLastOperationIsTheLastChange(t *testing.T) {
 func TestSpecChangedIgnoresStatus(t *testing.T) {
 	entry := func(minute int, subresource, fields string) metav1.ManagedFieldsEntry {
 		at := metav1.NewTime(epoch.Add(time.Duration(minute) * time.Minute))
-		return metav1.ManagedFieldsEntry{Time: &at, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Time: &at, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	c := &anywherev1.Cluster{}
 	if got := SpecChanged(c); !got.IsZero() {

@@ -199,6 +199,7 @@ type source func(*http.Request, request) (*change, error)
 func (v *View) planAction(w http.ResponseWriter, r *http.Request) {
 	v.answerPlan(w, r, v.clusterChange)
 }
+
 func (v *View) doAction(w http.ResponseWriter, r *http.Request) { v.answerDo(w, r, v.clusterChange) }
 
 // answerPlan returns what an action would change, from a dry run of the plane.

@@ -211,49 +211,73 @@ func (v *View) changed(k kind, o any) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	name := k.cluster(object)
-	switch k.name {
-	case kindClusters:
-		v.dirty[Key{drover, object.GetNamespace(), name}] = struct{}{}
-		v.dirty[Key{capi, anywherev1.SystemNamespace, name}] = struct{}{}
-		if c, ok := o.(*anywherev1.Cluster); ok && c.Spec.GitOpsRef != nil {
-			v.topics[topicGit] = struct{}{}
-		}
-	case kindFluxConfigs:
-		v.topics[topicGit] = struct{}{}
-		for _, c := range list[*anywherev1.Cluster](v.stores[kindClusters]) {
-			if ref := c.Spec.GitOpsRef; c.Namespace == object.GetNamespace() && ref != nil && ref.Name == object.GetName() {
-				v.dirty[Key{drover, c.Namespace, c.Name}] = struct{}{}
-			}
-		}
-	case kindGitChanges, kindApplied:
-		v.topics[topicGit] = struct{}{}
-		if name != "" {
-			v.dirty[Key{drover, object.GetNamespace(), name}] = struct{}{}
-		}
-	case kindAddOns:
-		v.topics[kindAddOns] = struct{}{}
-	case kindPackages:
-		v.topics[kindPackages] = struct{}{}
-		v.dirty[Key{Name: name}] = struct{}{}
-	default:
-		if k.name == kindReleases {
-			v.topics[kindAddOns] = struct{}{}
-			if object.GetLabels()[packagesv1.PackageLabel] != "" {
-				v.dirty[Key{Name: name}] = struct{}{}
-			}
-		}
-		if k.name == kindMachines || k.name == kindDevices {
-			v.topics[kindMachines] = struct{}{}
-		}
-		if name != "" {
-			v.dirty[Key{Namespace: object.GetNamespace(), Name: name}] = struct{}{}
-		}
+	for _, topic := range topicsOf(k, object) {
+		v.topics[topic] = struct{}{}
+	}
+	for _, key := range v.rowsOf(k, object) {
+		v.dirty[key] = struct{}{}
 	}
 	select {
 	case v.wake <- struct{}{}:
 	default:
 	}
+}
+
+// topicsOf returns the topics that an object is part of.
+func topicsOf(k kind, o client.Object) []string {
+	switch k.name {
+	case kindClusters:
+		if c, ok := o.(*anywherev1.Cluster); ok && c.Spec.GitOpsRef != nil {
+			return []string{topicGit}
+		}
+	case kindFluxConfigs, kindGitChanges, kindApplied:
+		return []string{topicGit}
+	case kindAddOns, kindReleases:
+		return []string{kindAddOns}
+	case kindPackages:
+		return []string{kindPackages}
+	case kindMachines, kindDevices:
+		return []string{kindMachines}
+	}
+	return nil
+}
+
+// rowsOf returns the keys of the rows that an object is part of.
+func (v *View) rowsOf(k kind, o client.Object) []Key {
+	name, namespace := k.cluster(o), o.GetNamespace()
+	switch k.name {
+	case kindClusters:
+		return []Key{{drover, namespace, name}, {capi, anywherev1.SystemNamespace, name}}
+	case kindFluxConfigs:
+		return v.rowsInGit(o)
+	case kindPackages:
+		return []Key{{Name: name}}
+	case kindAddOns:
+		return nil
+	}
+	if name == "" {
+		return nil
+	}
+	switch k.name {
+	case kindGitChanges, kindApplied:
+		return []Key{{drover, namespace, name}}
+	case kindReleases:
+		if o.GetLabels()[packagesv1.PackageLabel] != "" {
+			return []Key{{Name: name}, {Namespace: namespace, Name: name}}
+		}
+	}
+	return []Key{{Namespace: namespace, Name: name}}
+}
+
+// rowsInGit returns the keys of the clusters whose specs are in the repository of a FluxConfig.
+func (v *View) rowsInGit(config client.Object) []Key {
+	var out []Key
+	for _, c := range list[*anywherev1.Cluster](v.stores[kindClusters]) {
+		if ref := c.Spec.GitOpsRef; c.Namespace == config.GetNamespace() && ref != nil && ref.Name == config.GetName() {
+			out = append(out, Key{drover, c.Namespace, c.Name})
+		}
+	}
+	return out
 }
 
 // refresh computes the rows that may have changed.

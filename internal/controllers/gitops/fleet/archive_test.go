@@ -71,7 +71,7 @@ func TestUnpackRejects(t *testing.T) {
 		want string
 	}{
 		"a path that leaves the archive": {pack(t, tarEntry{"../x", "", tar.TypeReg}), "invalid or repeated"},
-		"a file that is the directory":   {pack(t, tarEntry{"./", "", tar.TypeReg}), "invalid or repeated"},
+		"a file that is the directory":   {pack(t, tarEntry{".", "", tar.TypeReg}), "invalid or repeated"},
 		"an absolute path":               {pack(t, tarEntry{"/x", "", tar.TypeReg}), "invalid or repeated"},
 		"a file that comes twice":        {pack(t, tarEntry{"x", "1", tar.TypeReg}, tarEntry{"./x", "2", tar.TypeReg}), "invalid or repeated"},
 		"a truncated archive":            {pack(t, tarEntry{"x", "1", tar.TypeReg})[:30], "unexpected EOF"},

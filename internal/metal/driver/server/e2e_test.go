@@ -304,7 +304,7 @@ func (m *metal) remove(t *testing.T, d *Driver, id string) {
 }
 
 // device makes a server the one of a new device.
-func (m *metal) device(s driver.Server, version, userdata string) driver.Machine {
+func (m *metal) device(s driver.Server, kubernetes, userdata string) driver.Machine {
 	id := uuid.NewString()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -312,7 +312,7 @@ func (m *metal) device(s driver.Server, version, userdata string) driver.Machine
 	return driver.Machine{
 		ID: id, Hostname: s.Name + "-node", OS: "debian_12", Userdata: []byte(userdata), Server: &s,
 		Addresses: []driver.Address{{IP: s.Facts.Address.Addr(), Prefix: s.Facts.Address.Masked(), Gateway: s.Facts.Gateway, Public: true, Management: true}},
-		Instance:  driver.InstanceData{InstanceID: id, LocalHostname: s.Name + "-node"}, Tags: []string{"kubernetes.io/version:" + version},
+		Instance:  driver.InstanceData{InstanceID: id, LocalHostname: s.Name + "-node"}, Tags: []string{"kubernetes.io/version:" + kubernetes},
 	}
 }
 
@@ -324,7 +324,7 @@ const pods = `- path: /etc/cni/net.d/10-pods.conflist
     {"cniVersion":"1.0.0","name":"pods","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,"ipMasq":true,"ipam":{"type":"host-local","ranges":[[{"subnet":"%s"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
 `
 
-func initUserdata(version, address string) string {
+func initUserdata(kubernetes, address string) string {
 	return "## template: jinja\n#cloud-config\nwrite_files:\n" + fmt.Sprintf(pods, "10.244.0.0/24") + fmt.Sprintf(`- path: /run/kubeadm/kubeadm.yaml
   permissions: '0640'
   content: |
@@ -348,7 +348,7 @@ func initUserdata(version, address string) string {
 runcmd:
 - mkdir -p /run/cluster-api
 - kubeadm init --config /run/kubeadm/kubeadm.yaml && echo success > /run/cluster-api/bootstrap-success.complete
-`, version, address, token)
+`, kubernetes, address, token)
 }
 
 func joinUserdata(address string) string {
