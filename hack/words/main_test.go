@@ -37,7 +37,7 @@ func TestUselessExceptionsNameLintersThatNeverRun(t *testing.T) {
 	}
 	for text, want := range map[string]int{
 		"a() //nolint:gosec // the file is ours":        0,
-		"a() // there is none":                          1,
+		"a() //nolint:nilnil // there is none":          1,
 		"a() //nolint:gosec,nilnil // the file is ours": 1,
 		"a()\nb() //nolint:nosuchlinter":                1,
 		"a() // reports nolint":                         0,

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/metal/request"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 )
 
 // maxBackup bounds one backup, and maxBackups those of a cluster, so that a token of a project

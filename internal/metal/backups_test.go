@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 )
 
 func TestBackupsAreStoredAndNotServed(t *testing.T) {

@@ -18,9 +18,9 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/drover-dev/drover/internal/base/backup/schedule"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/model/backup/schedule"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 )
 
 // Backups are the settings of the scheduled backups of a plane.

@@ -9,7 +9,7 @@ import (
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-dev/drover/internal/base/backup/schedule"
+	"github.com/drover-dev/drover/internal/model/backup/schedule"
 )
 
 func TestBackupSettingsAreRemembered(t *testing.T) {

@@ -44,10 +44,10 @@ var trusted = map[string]string{
 	"internal/kube/endpoint/api.go":                 "asks the API server of its own machine",
 	"internal/workload/etcd/forward.go":             "forwards connections to etcd, whose messages are bounded",
 	"internal/workload/etcd/open.go":                "bounds the messages of etcd",
-	"internal/base/backup/storage/registry.go":           "asks the registry that the caller names",
-	"internal/base/backup/storage/s3.go":                 "uses a transport with limits",
+	"internal/model/backup/storage/registry.go":     "asks the registry that the caller names",
+	"internal/model/backup/storage/s3.go":           "uses a transport with limits",
 	"internal/cli/manager/manager.go":               "connects to the cluster that it runs in",
-	"internal/cli/plane/signers.go":                 "reads a file of the caller",
+	"internal/cli/seal/signers.go":                  "reads a file of the caller",
 	"cmd/cni/main.go":                               "connects to the cluster that it runs on",
 }
 

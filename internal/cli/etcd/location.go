@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/pki"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/registry"
 )

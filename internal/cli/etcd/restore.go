@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/cli/seal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/admin"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 	operate "github.com/drover-dev/drover/internal/operate/etcd"
 )
 

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/drover-dev/drover/internal/base/backup/schedule"
-	"github.com/drover-dev/drover/internal/base/backup/settings"
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/model/backup/schedule"
+	"github.com/drover-dev/drover/internal/model/backup/settings"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 )
 

@@ -28,12 +28,12 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/config"
-	"github.com/drover-dev/drover/internal/base/backup/archive"
-	"github.com/drover-dev/drover/internal/base/backup/objects"
-	"github.com/drover-dev/drover/internal/base/backup/schedule"
-	"github.com/drover-dev/drover/internal/base/backup/settings"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/model/backup/archive"
+	"github.com/drover-dev/drover/internal/model/backup/objects"
+	"github.com/drover-dev/drover/internal/model/backup/schedule"
+	"github.com/drover-dev/drover/internal/model/backup/settings"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 	"github.com/drover-dev/drover/internal/workload/etcd"
 )
 
@@ -242,7 +242,7 @@ func key() client.ObjectKey {
 // open opens the storage of a management cluster.
 func (c *Controller) open(ctx context.Context, s settings.Settings, manager string) (storage.Storage, error) {
 	if s.Location != settings.Metal {
-		access, err := registryAccess(s)
+		access, err := storage.SendingAccess(s.Location, s.Username, s.Password, []byte(s.CA))
 		if err != nil {
 			return nil, err
 		}

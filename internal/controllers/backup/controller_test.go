@@ -20,12 +20,12 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/config"
-	"github.com/drover-dev/drover/internal/base/backup/archive"
-	"github.com/drover-dev/drover/internal/base/backup/objects"
-	"github.com/drover-dev/drover/internal/base/backup/schedule"
-	"github.com/drover-dev/drover/internal/base/backup/settings"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/pki"
+	"github.com/drover-dev/drover/internal/model/backup/archive"
+	"github.com/drover-dev/drover/internal/model/backup/objects"
+	"github.com/drover-dev/drover/internal/model/backup/schedule"
+	"github.com/drover-dev/drover/internal/model/backup/settings"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 	"github.com/drover-dev/drover/internal/model/scheme"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )

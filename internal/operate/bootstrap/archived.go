@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/drover-dev/drover/internal/base/backup/objects"
+	"github.com/drover-dev/drover/internal/model/backup/objects"
 )
 
 // archived is a management plane of which only a backup is left. It reads and changes the objects

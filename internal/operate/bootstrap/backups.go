@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/drover-dev/drover/config"
-	"github.com/drover-dev/drover/internal/base/backup/schedule"
-	"github.com/drover-dev/drover/internal/base/backup/settings"
+	"github.com/drover-dev/drover/internal/model/backup/schedule"
+	"github.com/drover-dev/drover/internal/model/backup/settings"
 )
 
 // ReadBackups returns the settings of the scheduled backups of a management cluster, and whether it

@@ -18,7 +18,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/base/backup/objects"
+	"github.com/drover-dev/drover/internal/model/backup/objects"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )

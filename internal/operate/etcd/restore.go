@@ -11,8 +11,8 @@ import (
 	"filippo.io/age"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/drover-dev/drover/internal/base/backup/archive"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
+	"github.com/drover-dev/drover/internal/model/backup/archive"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/workload/etcd"
 )

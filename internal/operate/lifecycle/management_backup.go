@@ -12,7 +12,7 @@ import (
 	"filippo.io/age"
 	"k8s.io/client-go/rest"
 
-	"github.com/drover-dev/drover/internal/base/backup/settings"
+	"github.com/drover-dev/drover/internal/model/backup/settings"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )

@@ -8,9 +8,9 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/drover-dev/drover/internal/base/backup/archive"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
 	"github.com/drover-dev/drover/internal/base/pki"
+	"github.com/drover-dev/drover/internal/model/backup/archive"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 )
 
 // none is the content of an empty backup.

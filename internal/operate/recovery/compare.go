@@ -11,9 +11,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/base/backup/objects"
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/metal/tags"
+	"github.com/drover-dev/drover/internal/model/backup/objects"
 )
 
 // namesShown bounds how many machines a message lists.

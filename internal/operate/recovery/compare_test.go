@@ -13,8 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/base/backup/objects"
 	"github.com/drover-dev/drover/internal/metal/tags"
+	"github.com/drover-dev/drover/internal/model/backup/objects"
 )
 
 func encode(t *testing.T, kind schema.GroupVersionKind, o any) *unstructured.Unstructured {

@@ -24,8 +24,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
-	"github.com/drover-dev/drover/internal/base/backup/archive"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
+	"github.com/drover-dev/drover/internal/model/backup/archive"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 	"github.com/drover-dev/drover/internal/workload/etcd/backup"
 )
 

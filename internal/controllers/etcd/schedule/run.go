@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/drover-dev/drover/internal/base/backup/storage"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 	"github.com/drover-dev/drover/internal/workload/etcd/backup"
 )
 

@@ -2,14 +2,11 @@ package schedule
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"filippo.io/age"
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/robfig/cron/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,11 +17,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
-	"github.com/drover-dev/drover/internal/base/bounded"
-	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 )
 
 // scope is the state of one reconcile.
@@ -130,34 +125,17 @@ func (c *Controller) credentials(ctx context.Context, s *scope) (map[string][]by
 	return secret.Data, nil
 }
 
-// silence is how long a registry may take to begin a response.
-const silence = 2 * time.Minute
-
 // accessTo returns how to reach a storage with the content of a Secret. The manager never uses
 // credentials of its own host.
 func accessTo(location string, data map[string][]byte) (storage.Access, error) {
 	out := storage.Access{S3: storage.NewS3Access(func(name string) string { return string(data[name]) })}
 	out.S3.CA = data["ca.crt"]
-	host, isRegistry := strings.CutPrefix(location, "oci://")
-	if !isRegistry {
+	if !strings.HasPrefix(location, "oci://") {
 		return out, nil
 	}
-	host, _, _ = strings.Cut(host, "/")
-	trust, err := pki.ClientConfig(data["ca.crt"])
-	if err != nil {
-		return out, fmt.Errorf("reading ca.crt: %w", err)
-	}
-	out.Registry.Transport = registryTransport(trust, host)
-	out.Registry.Auth = authn.Anonymous
-	if user := string(data["username"]); user != "" {
-		out.Registry.Auth = &authn.Basic{Username: user, Password: string(data["password"])}
-	}
-	return out, nil
-}
-
-// registryTransport limits the responses of a registry. Snapshots are sent there, never read.
-func registryTransport(trust *tls.Config, host string) http.RoundTripper {
-	return bounded.NewPool(trust, silence).For(host, bounded.Limits{Peer: "registry", Body: bounded.MaxDocument})
+	var err error
+	out.Registry, err = storage.SendingAccess(location, string(data["username"]), string(data["password"]), data["ca.crt"])
+	return out, err
 }
 
 func timeOf(t *metav1.Time) time.Time {

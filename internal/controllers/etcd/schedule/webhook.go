@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 )
 
 // setupWebhook adds the webhook, which rejects what the controller could not follow.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -17,6 +18,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 // Types of artifacts.
@@ -38,6 +42,25 @@ func archiveType(artifact string) types.MediaType {
 type RegistryAccess struct {
 	Transport http.RoundTripper
 	Auth      authn.Authenticator
+}
+
+// SendingAccess returns how a manager sends archives to the registry of a location: with these
+// credentials and no others of its host, and with limits for the responses, so that archives can't
+// be read.
+func SendingAccess(location, username, password string, ca []byte) (RegistryAccess, error) {
+	trust, err := pki.ClientConfig(ca)
+	if err != nil {
+		return RegistryAccess{}, fmt.Errorf("reading the CA of the registry: %w", err)
+	}
+	host, _, _ := strings.Cut(strings.TrimPrefix(location, "oci://"), "/")
+	out := RegistryAccess{
+		Transport: bounded.NewPool(trust, silence).For(host, bounded.Limits{Peer: "registry", Body: bounded.MaxDocument}),
+		Auth:      authn.Anonymous,
+	}
+	if username != "" {
+		out.Auth = &authn.Basic{Username: username, Password: password}
+	}
+	return out, nil
 }
 
 // registry keeps archives as OCI artifacts in a repository for the cluster, with names as tags.

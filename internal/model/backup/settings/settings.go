@@ -12,8 +12,8 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/drover-dev/drover/internal/base/backup/schedule"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
+	"github.com/drover-dev/drover/internal/model/backup/schedule"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 )
 
 // Metal is the location for the metal service of the machines on one host.

@@ -8,8 +8,8 @@ import (
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-dev/drover/internal/base/backup/schedule"
-	"github.com/drover-dev/drover/internal/base/backup/storage"
+	"github.com/drover-dev/drover/internal/model/backup/schedule"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 )
 
 func recipient(t *testing.T) string {

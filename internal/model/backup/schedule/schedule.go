@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/drover-dev/drover/internal/base/backup/storage"
+	"github.com/drover-dev/drover/internal/model/backup/storage"
 )
 
 // Limits and defaults of schedules.
