@@ -128,8 +128,8 @@ spec: {}
 `, name, workers)
 }
 
-// connect opens the repository, and local machines, to namespace team-a. The plane runs without
-// Flux until then.
+// connect opens the repository, local machines and add-ons to namespace team-a. The plane runs
+// without Flux until then.
 func (f *gitFleet) connect() {
 	f.t.Helper()
 	f.apply(fmt.Sprintf(`apiVersion: v1
@@ -152,6 +152,20 @@ metadata:
   namespace: flux-system
   annotations: {gitops.drover.dev/url: %[1]q, gitops.drover.dev/paths: %[5]s, clusters.anywhere.eks.amazonaws.com/credentials-namespaces: team-a}
 stringData: {username: %[2]s, password: %[3]s, ca.crt: %[4]q}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: add-ons, namespace: team-a}
+rules:
+- apiGroups: [addons.cluster.x-k8s.io]
+  resources: [helmchartproxies]
+  verbs: ["*"]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: add-ons, namespace: team-a}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: add-ons}
+subjects: [{kind: ServiceAccount, name: drover-gitops, namespace: team-a}]
 ---
 apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: FluxConfig
