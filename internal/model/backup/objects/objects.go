@@ -67,7 +67,7 @@ func kindsOf(ctx context.Context, c client.Reader) ([]schema.GroupVersionKind, e
 	if err != nil {
 		return nil, err
 	}
-	kinds := []schema.GroupVersionKind{droverv1.GroupVersion.WithKind("AuditRecord")}
+	kinds := []schema.GroupVersionKind{droverv1.GroupVersion.WithKind("AuditRecord"), droverv1.GroupVersion.WithKind("EtcdSnapshotSchedule")}
 	for _, u := range definitions {
 		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
