@@ -2,14 +2,17 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -68,22 +71,31 @@ func (f *fence) transport(next http.RoundTripper) http.RoundTripper {
 }
 
 // renew sends a change of the lease. It is valid from when it is sent: others count from when they
-// see it, which is later.
+// see it, which is later. A leader whose lease may have ended doesn't give it up: upstream's
+// election would give up that of the next leader.
 func (f *fence) renew(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-	released := releases(r)
-	if released {
+	if !holds(r) {
+		led, _ := f.leads()
 		f.set(time.Time{})
+		if !led {
+			closeBody(r)
+			return nil, errLost
+		}
+		return next.RoundTrip(r)
 	}
 	sent := f.now()
 	resp, err := next.RoundTrip(r)
-	if err == nil && resp.StatusCode < http.StatusMultipleChoices && !released {
+	if err == nil && resp.StatusCode < http.StatusMultipleChoices {
 		f.set(sent)
 	}
 	return resp, err
 }
 
-// releases reports whether a request gives up the lease.
-func releases(r *http.Request) bool {
+// errLost is the error of a release that comes too late.
+var errLost = errors.New("the lease may belong to another leader")
+
+// holds reports whether a request takes or keeps the lease. Clients send it as JSON or Protobuf.
+func holds(r *http.Request) bool {
 	if r.GetBody == nil {
 		return false
 	}
@@ -92,8 +104,14 @@ func releases(r *http.Request) bool {
 		return false
 	}
 	defer body.Close()
-	var lease coordinationv1.Lease
-	return json.NewDecoder(body).Decode(&lease) == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == ""
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return false
+	}
+	kind := coordinationv1.SchemeGroupVersion.WithKind("Lease")
+	o, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(data, &kind, nil)
+	lease, ok := o.(*coordinationv1.Lease)
+	return err == nil && ok && ptr.Deref(lease.Spec.HolderIdentity, "") != ""
 }
 
 func (f *fence) set(renewed time.Time) {

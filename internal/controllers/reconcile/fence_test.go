@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -116,6 +120,46 @@ func TestFenceHoldsBackWritesWithoutLease(t *testing.T) {
 			}
 			if !tc.want && !errors.Is(err, context.Canceled) {
 				t.Errorf("got error %v, want that of the reconcile", err)
+			}
+		})
+	}
+}
+
+// TestFenceUnderstandsTheElection renews and releases with the client of the election, which sends
+// Protobuf.
+func TestFenceUnderstandsTheElection(t *testing.T) {
+	for name, tc := range map[string]struct {
+		holder string
+		frozen time.Duration
+		leads  bool
+		sends  int
+	}{
+		"a renewal":                    {"me", 0, true, 1},
+		"a release":                    {"", 0, false, 1},
+		"a release by a former leader": {"", 11 * time.Second, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFenced()
+			if err := f.send(t.Context(), t, http.MethodPut, leasePath+"/drover-manager", held); err != nil {
+				t.Fatal(err)
+			}
+			f.clock, f.arrived = f.clock.Add(tc.frozen), nil
+			client, err := coordinationclient.NewForConfig(&rest.Config{Host: "https://server", Transport: f.transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+				f.arrived = append(f.arrived, r.Header.Get("Content-Type"))
+				body, err := r.GetBody()
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": r.Header["Content-Type"]}, Body: body}, err
+			}))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &tc.holder}}
+			lease.Name = "drover-manager"
+			_, err = client.Leases("drover-system").Update(t.Context(), lease, metav1.UpdateOptions{})
+			if (err == nil) != (tc.sends > 0) || len(f.arrived) != tc.sends {
+				t.Errorf("sent %q (%v), want %d requests", f.arrived, err, tc.sends)
+			}
+			if leads, _ := f.leads(); leads != tc.leads {
+				t.Errorf("leads: %t, want %t", leads, tc.leads)
 			}
 		})
 	}
